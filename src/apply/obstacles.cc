@@ -12,7 +12,7 @@
 #include "apply/without_others.h"
 #include "mesh/describe.h"
 #include "model/error.h"
-#include "space/regions.h"
+#include "space/pairs.h"
 #include "walk/explain.h"
 #include "walk/in_flight.h"
 #include "walk/route.h"
@@ -158,7 +158,7 @@ class Search {
     rules_ = 1 + count_rules(planned_) + count_rules(live_);
     bool is_known = true;
     try {
-      for (const PodView& pod : by_each_hop(pod_)) compare(pod);
+      compare();
     } catch (const space::TooManyRegions&) {
       is_known = false;
     }
@@ -175,10 +175,10 @@ class Search {
     std::vector<Box> boxes{};
   };
 
-  void compare(const PodView& pod) {
+  void compare() {
     std::vector<space::Side> sides;
-    sides.push_back({without_others(pod, plan_), planned_});
-    sides.push_back({pod, {live_.begin(), live_.end()}});
+    sides.push_back({usual_, planned_});
+    sides.push_back({pod_, {live_.begin(), live_.end()}});
     Regions regions(std::move(sides), most_packets(live_, rules_));
     compare(regions, space::Scope::ordinary);  // first: there may be too many of the others
     if (tells_later_packets(live_)) compare(regions, space::Scope::connections);
@@ -196,23 +196,20 @@ class Search {
       if (is_asked(leaf)) captured.push_back(box);
     });
     const Regions::Node there = regions.of(1, captured);
-    constexpr Leaf first = space::no_such_packet + 1;
-    std::vector<Kind> kinds;
-    std::map<std::pair<Leaf, Leaf>, Leaf> numbers;
-    const Regions::Node differing = regions.diagrams().combined(planned, there, [&](Leaf a, Leaf b) {
-      if (!is_asked(a)) return space::no_such_packet;
+    const space::Pairs pairs(regions, planned, there, [&](Leaf a, Leaf b) -> std::optional<space::Pairs::Pair> {
+      if (!is_asked(a)) return {};
       a = regions.by_ending(a);
       // Not to be sent so there: its destination is the pod's own, by a route of another program.
-      if (b != space::no_such_packet && a == regions.by_ending(b)) return space::no_such_packet;
-      const auto [number, added] = numbers.try_emplace({a, b}, static_cast<Leaf>(first + kinds.size()));
-      if (added) kinds.push_back({a, b});
-      return number->second;
+      if (b != space::no_such_packet && a == regions.by_ending(b)) return {};
+      return {{a, b}};
     });
+    std::vector<Kind> kinds;
+    for (const auto& [a, b] : pairs.all()) kinds.push_back({a, b});
     const auto words = [&](const Box& box) { return unusual(regions, box); };
     std::vector<Kind*> in_order;
-    regions.for_each(differing, [&](const Box& box, const Box&, Leaf leaf) {
-      if (leaf == space::no_such_packet) return;
-      Kind& kind = kinds[leaf - first];
+    regions.for_each(pairs.root(), [&](const Box& box, const Box&, Leaf leaf) {
+      if (!space::Pairs::is_told(leaf)) return;
+      Kind& kind = kinds[space::Pairs::number(leaf)];
       if (kind.boxes.empty()) in_order.push_back(&kind);
       if (kind.boxes.size() < most_tried) kind.boxes.push_back(box);
     });

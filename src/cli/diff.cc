@@ -80,7 +80,7 @@ RulesText rules_of_pod(const CommandLine& line, const std::string& word) {
     try {
       enter(place_of(word));
       const LiveRules live = read_live(*open_kernel(line, false));
-      return read_whole + show_json(live.rules, live.routing, {});
+      return read_whole + rules_json(live.rules, live.routing);
     } catch (const Error& error) {
       return not_read + error_words(error);
     }

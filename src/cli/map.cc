@@ -24,10 +24,14 @@ ExitCode run_map(CommandLine& line) {
   sides.push_back(side_of(line));
   space::Regions regions(std::move(sides));
   MapOptions options{.families = line.printed, .color = colored(line)};
-  if (line.way) options.ways = {*line.way};
+  if (line.way || line.forwarded) {
+    options.ways.clear();
+    if (line.way) options.ways.push_back(*line.way);
+    options.forwarded = line.forwarded;
+  }
   switch (line.format) {
     case Format::json:
-      print(map_json(regions, 0, options));
+      write_map_json(regions, 0, options, print);
       break;
     case Format::svg:
       print(map_svg(regions, 0, options));

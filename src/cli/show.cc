@@ -26,11 +26,12 @@ constexpr std::string_view clear_screen = "\033[H\033[2J\033[3J";
 [[noreturn]] void watch(const CommandLine& line, Kernel& kernel) {
   const bool terminal = isatty(STDOUT_FILENO) == 1;
   std::vector<Live> before;
+  const PodView pod = kernel.pod();
   while (true) {
     LiveRules now = read_live(kernel);
     const std::vector<Obstacle> others = in_the_way(now, kernel);
     const std::string text =
-        show(now.rules, now.routing, {.color = colored(line), .all = false, .before = before, .obstacles = others});
+        show(now.rules, now.routing, {.color = colored(line), .before = before, .obstacles = others, .pod = &pod});
     if (terminal) write_out(clear_screen);
     print(terminal ? text : text + "\n");
     before = std::move(now.rules);
@@ -48,8 +49,10 @@ ExitCode run_show(CommandLine& line) {
   if (line.watch) watch(line, *kernel);
   const LiveRules live = read_live(*kernel);
   const std::vector<Obstacle> others = in_the_way(live, *kernel);
-  print(line.format == Format::json ? show_json(live.rules, live.routing, others)
-                                    : show(live.rules, live.routing, {.color = colored(line), .obstacles = others}));
+  const PodView pod = kernel->pod();
+  const ShowOptions options{.color = colored(line), .obstacles = others, .pod = &pod};
+  print(line.format == Format::json ? show_json(live.rules, live.routing, options)
+                                    : show(live.rules, live.routing, options));
   return ExitCode::done;
 }
 

@@ -32,6 +32,8 @@ constexpr CodeInfo table[] = {
     {Code::forwarded_replies_lost, "ST012", "replies to forwarded DNS queries are lost",
      "DNS replies are tracked in another conntrack zone than the queries that the pod forwards, so their addresses "
      "are not translated back."},
+    {Code::forwarded_captured, "ST013", "forwarded traffic is captured as inbound",
+     "What hosts behind the pod, such as containers in it, send to others arrives at the proxy's inbound listener."},
 };
 
 }  // namespace

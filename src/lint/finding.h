@@ -23,6 +23,7 @@ enum class Code : std::uint8_t {
   proxy_hindered,
   not_known,
   forwarded_replies_lost,
+  forwarded_captured,
 };
 
 // All text is string literals.

@@ -12,6 +12,7 @@
 #include "mesh/describe.h"
 #include "model/ports.h"
 #include "space/forwarded.h"
+#include "space/pairs.h"
 #include "space/witness.h"
 #include "walk/explain.h"
 
@@ -219,23 +220,14 @@ std::vector<Live> ours_alone(std::vector<Live> live) {
 // Calls `use` with the packets that end by `a` on the first side and by `b` on the second one.
 template <typename Use>
 void for_each_pair(Regions& regions, Regions::Node first, Regions::Node second, const Use& use) {
-  std::map<std::pair<Leaf, Leaf>, Leaf> pairs;
-  std::vector<std::pair<Leaf, Leaf>> leaves{{}, {}};
-  const Regions::Node both = regions.diagrams().combined(first, second, [&](Leaf a, Leaf b) {
-    if (a == no_such_packet) return no_such_packet;
-    const auto [found, added] = pairs.try_emplace({a, b}, static_cast<Leaf>(leaves.size()));
-    if (added) leaves.emplace_back(a, b);
-    return found->second;
+  const Pairs pairs(regions, first, second, [](Leaf a, Leaf b) {
+    return a == no_such_packet ? std::nullopt : std::optional(Pairs::Pair(a, b));
   });
-  regions.for_each(both, [&](const Box& box, const Box& whole, Leaf leaf) {
-    if (leaf != no_such_packet) use(box, whole, leaves[leaf].first, leaves[leaf].second);
+  regions.for_each(pairs.root(), [&](const Box& box, const Box& whole, Leaf leaf) {
+    if (!Pairs::is_told(leaf)) return;
+    const auto& [a, b] = pairs.all()[Pairs::number(leaf)];
+    use(box, whole, a, b);
   });
-}
-
-double share_of(Regions& regions, const Box& box, const Box& whole) {
-  double share = 1;
-  for (std::size_t i = 0; i < field_count; ++i) share *= regions.sets().share(box[i], whole[i]);
-  return share;
 }
 
 // What is captured by our rules alone, and not by all.
@@ -251,7 +243,7 @@ Findings taken_by_others(Regions& regions, const Proxy& proxy) {
   for_each_pair(regions, all, ours, [&](const Box& box, const Box& whole, Leaf a, Leaf b) {
     const auto taken = [&](Leaf one) { return is_taken(regions.decision(one).ending, box, ports, regions.sets()); };
     if (regions.by_ending(a) == regions.by_ending(b) || !taken(b) || taken(a)) return;
-    const double share = share_of(regions, box, whole);
+    const double share = share_of(regions.sets(), box, whole);
     const Value way = regions.sets().intervals(box[index(Field::way)]).front().first;
     Violation& known = found[{way, a}];
     if (known.invariant != nullptr && known.share >= share) return;
@@ -281,24 +273,42 @@ Findings lost_forwarded_replies(const PodView& pod, const std::vector<Live>& liv
   invariant.code = Code::forwarded_replies_lost;
   invariant.asked = "the replies are tracked in another conntrack zone than the queries";
   invariant.remedy = "give --track-forwarded-dns, and the interface in -k";
-  std::map<std::pair<Value, Family>, Violation> found;
+  std::map<std::pair<std::string, Family>, Violation> found;
   for_each_pair(regions, regions.of(0, queries), regions.of(1, queries),
                 [&](const Box& box, const Box& whole, Leaf a, Leaf b) {
                   if (!loses_forwarded_replies(regions, box, regions.decision(a).ending) ||
                       regions.decision(b).ending.answers != Outcome::Answers::arrive)
                     return;
-                  const Value interface = regions.sets().intervals(box[index(Field::interface)]).front().first;
-                  const double share = share_of(regions, box, whole);
-                  Violation& known = found[{interface, family_of(regions.sets(), box)}];
+                  const double share = share_of(regions.sets(), box, whole);
+                  Violation& known = found[{interface_of(regions, box), family_of(regions.sets(), box)}];
                   if (known.invariant == nullptr || known.share < share) known = {&invariant, box, a, share, true};
                 });
   Findings findings;
   for (const auto& [key, one] : found) {
-    const std::string& interface = regions.universe().interfaces.at(static_cast<std::size_t>(key.first));
-    invariant.about = fmt::format("DNS by udp from {}, {}", interface, title(key.second));
+    invariant.about = fmt::format("DNS by udp from {}, {}", key.first, title(key.second));
     if (auto finding = finding_of(regions, one)) findings.push_back(*std::move(finding));
   }
   return findings;
+}
+
+// What hosts behind the pod, as containers in it are, send to others.
+Findings captured_forwarded(Regions& regions, const PodView& pod, const Proxy& proxy) {
+  Findings all;
+  for (Box& box : forwarded(regions, pod)) {
+    box[index(Field::protocol)] = regions.sets().single(tcp);
+    const std::string& interface = interface_of(regions, box);
+    const Invariant invariant{
+        Code::forwarded_captured,
+        fmt::format("forwarded tcp from {}, {}", interface, title(family_of(regions.sets(), box))),
+        "the proxy takes for inbound what hosts behind the interface send to others",
+        fmt::format("give -k {0} to capture it as outbound, or -c {0} to leave it alone", interface),
+        box,
+        [&](const Ending& ending, const Box& part) {
+          return !is_taken(ending, part, proxy.inbound_ports, regions.sets());
+        }};
+    add_first(all, regions, regions.of(0, {&box, 1}), {invariant});
+  }
+  return all;
 }
 
 // IPv4 is captured, and IPv6 of a pod that has it is not.
@@ -387,6 +397,7 @@ Findings lint_options(const Subject& subject) {
   append(all, findings_of(regions, root, invariants(regions, pod, subject.config, asked)));
   const Proxy proxy = proxy_of(subject.config);
   append(all, captured_ports_of_proxy(regions, root, pod, proxy));
+  if (subject.pod) append(all, captured_forwarded(regions, pod, proxy));
   // What the kubelet asks an ambient pod comes from an address that is left alone.
   if (subject.manifest != nullptr && !proxy.is_ztunnel) {
     append(all, captured_probes(regions, root, pod, proxy, *subject.manifest));
@@ -404,6 +415,7 @@ Findings lint_live(const PodView& pod, const std::vector<Live>& live) {
   append(all, taken_by_others(regions, proxy));
   append(all, missing_family(regions, root, pod, proxy));
   append(all, captured_ports_of_proxy(regions, root, pod, proxy));
+  append(all, captured_forwarded(regions, pod, proxy));
   append(all, lost_forwarded_replies(pod, live));
   return all;
 }

@@ -50,14 +50,14 @@ void enter_subject(const Subject& subject) {
     throw Error(ExitCode::failed, place.name + " is another network namespace by now");
 }
 
-void describe(PodReport& report, const Survey& survey) {
+void describe(PodReport& report, Kernel& kernel, const Survey& survey) {
   for (const BackendKind kind : all_backends) {
     const Live* live = survey.live(kind);
     if (live != nullptr && holds_ours(*live)) report.backends.emplace_back(name(kind));
   }
   std::vector<std::string> unseen;  // of others alone
   const std::vector<Live> live = live_rules(survey, unseen);
-  const Summary words = summary(live);
+  const Summary words = summary(survey.pod ? *survey.pod : kernel.pod(), live);
   report.captured = fmt::format("inbound {}; outbound {}", words.inbound, words.outbound);
 }
 
@@ -106,7 +106,7 @@ void look(const Subject& subject, const NodeOptions& options, PodReport& report)
                                                 .agent_rules = agent_rules_of(line.config)});
   options.confine(Sandbox::read);
   const Survey survey = kernel->survey();
-  describe(report, survey);
+  describe(report, *kernel, survey);
   report.ambient = has_rules_of_ambient(survey);
   report.addresses = addresses_of(survey.pod ? *survey.pod : kernel->pod());
   if (!subject.record) {
@@ -139,7 +139,7 @@ void repair(const Subject& subject, const NodeOptions& options, PodReport& repor
   const ApplyResult result = converge(request, *kernel);
   const Survey survey = kernel->survey();
   report.backends.clear();
-  describe(report, survey);
+  describe(report, *kernel, survey);
   const Comparison after = compare(request, survey);
   report.state = !after.as_requested()                  ? PodState::differs
                  : result.applied == Applied::unchanged ? PodState::as_recorded  // somebody else repaired it

@@ -338,7 +338,10 @@ void files(CommandLine& line, const Given& given) {
 }
 
 void set_way(CommandLine& line, const Given& given) {
-  line.way = static_cast<Direction>(options::choice({given, given.text}, given.flag.choices));
+  constexpr std::size_t forward = 3;
+  const std::size_t chosen = options::choice({given, given.text}, given.flag.choices);
+  line.forwarded = chosen == forward;
+  line.way = line.forwarded ? std::nullopt : std::optional(static_cast<Direction>(chosen));
 }
 
 void set_helm(CommandLine& line, const Given& given) { set_helm_values(line.manifest.set, given.text); }
@@ -640,8 +643,8 @@ constexpr Flag flag_table[] = {
     {"family", '\0', {}, Kind::choice, "FAMILY", "ipv4|ipv6", "both",
      "print only this family's rules", Group::output, CommandSet(apply) | render | Command::map,
      value<&CommandLine::printed, family>},
-    {"way", '\0', {}, Kind::choice, "WAY", "out|in|lo", "all",
-     "only what goes out, comes in, or goes over lo", Group::output, Command::map, set_way},
+    {"way", '\0', {}, Kind::choice, "WAY", "out|in|lo|forward", "all",
+     "only what goes out, comes in, goes over lo, or is forwarded", Group::output, Command::map, set_way},
     {"brief", '\0', {}, Kind::boolean, "", "", "",
      "only the outcome", Group::output, explain, boolean<&CommandLine::brief>},
     {"color", '\0', {}, Kind::choice, "WHEN", "auto|always|never", "auto",

@@ -160,6 +160,7 @@ struct CommandLine {
   bool plan = false;                                // explain, map: over the given options, not over the live rules
   bool brief = false;                               // explain --brief
   std::optional<Direction> way;                     // map --way
+  bool forwarded = false;                           // map --way forward
   PacketOptions packet;                             // explain
   PodsOptions pods;                                 // pods
   ManifestOptions manifest;                         // args; --pod

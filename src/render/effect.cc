@@ -5,13 +5,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
+#include <optional>
 
 #include "render/json_parts.h"
 #include "render/layout.h"
 #include "render/map.h"
 #include "render/map_parts.h"
 #include "space/cover.h"
+#include "space/pairs.h"
 #include "walk/explain.h"
 
 namespace sidetrack {
@@ -19,20 +20,18 @@ namespace {
 
 using namespace space;
 
-constexpr Leaf treated_alike = 2;  // no_such_packet stays what it is
-
 class Effect {
  public:
-  explicit Effect(Regions& regions) : regions_(regions) {
-    const Regions::Node before = regions_.of(0);
-    const Regions::Node after = regions_.of(1);
-    differing_ = regions_.diagrams().combined(before, after, [&](Leaf a, Leaf b) { return pair(a, b); });
-  }
+  explicit Effect(Regions& regions)
+      : regions_(regions), pairs_(regions, regions.of(0), regions.of(1), [&](Leaf a, Leaf b) {
+          const Pairs::Pair ends(regions.by_ending(a), regions.by_ending(b));
+          return ends.first == ends.second ? std::nullopt : std::optional(ends);
+        }) {}
 
   std::vector<EffectRegion> run() {
-    if (pairs_.empty()) return {};
-    std::vector<EffectRegion> all = regions_of(regions_.ordinary_part(differing_, regions_.side(0).pod), true);
-    const std::vector<EffectRegion> more = regions_of(differing_, false);
+    if (pairs_.all().empty()) return {};
+    std::vector<EffectRegion> all = regions_of(regions_.ordinary_part(pairs_.root(), regions_.side(0).pod), true);
+    const std::vector<EffectRegion> more = regions_of(pairs_.root(), false);
     std::ranges::copy_if(more, std::back_inserter(all), [&](const EffectRegion& one) {
       return std::ranges::none_of(all, [&](const EffectRegion& known) { return known.witness == one.witness; });
     });
@@ -40,15 +39,6 @@ class Effect {
   }
 
  private:
-  Leaf pair(Leaf a, Leaf b) {
-    a = regions_.by_ending(a);
-    b = regions_.by_ending(b);
-    if (a == b) return a == no_such_packet ? no_such_packet : treated_alike;
-    const auto [found, added] = pairs_.try_emplace({a, b}, static_cast<Leaf>(pairs_.size()) + treated_alike + 1);
-    if (added) ends_.emplace_back(a, b);
-    return found->second;
-  }
-
   std::string end_words(Leaf leaf) const {
     return leaf == no_such_packet ? "there is no such packet" : ending_text(regions_.decision(leaf).ending);
   }
@@ -59,19 +49,6 @@ class Effect {
     double share;
   };
 
-  double share_of(const Box& box, const Box& whole) {
-    double share = 1;
-    for (std::size_t i = 0; i < field_count; ++i) share *= regions_.sets().share(box[i], whole[i]);
-    return share;
-  }
-
-  bool is_within(const Box& part, const Box& whole) {
-    for (std::size_t i = 0; i < field_count; ++i) {
-      if (!regions_.sets().is_within(part[i], whole[i])) return false;
-    }
-    return true;
-  }
-
   std::vector<EffectRegion> regions_of(Regions::Node root, bool ordinary) {
     struct Found {
       Part part;
@@ -79,18 +56,19 @@ class Effect {
     };
     std::vector<Found> parts;
     regions_.for_each(root, [&](const Box& box, const Box& everything, Leaf leaf) {
-      if (leaf == no_such_packet || leaf == treated_alike) return;
+      if (!Pairs::is_told(leaf)) return;
       const Family family = family_of(regions_.sets(), everything);
       const auto way = static_cast<Direction>(regions_.sets().intervals(everything[index(Field::way)]).front().first);
       const Box whole = ordinary ? regions_.ordinary(regions_.side(0).pod, way, family) : everything;
-      parts.push_back({{box, leaf, share_of(box, whole)}, whole});
+      parts.push_back({{box, leaf, share_of(regions_.sets(), box, whole)}, whole});
     });
     std::ranges::stable_sort(parts, std::ranges::greater(), [](const Found& one) { return one.part.share; });
     std::vector<Part> made;
     std::vector<EffectRegion> all;
     for (const Found& found : parts) {
-      const bool is_said = std::ranges::any_of(
-          made, [&](const Part& one) { return one.leaf == found.part.leaf && is_within(found.part.box, one.box); });
+      const bool is_said = std::ranges::any_of(made, [&](const Part& one) {
+        return one.leaf == found.part.leaf && is_within(regions_.sets(), found.part.box, one.box);
+      });
       if (is_said) continue;
       // Every packet of the box differs; the words are fewer if they may speak of packets that there are not.
       const auto differs = [&](Leaf leaf) { return leaf == found.part.leaf; };
@@ -98,7 +76,7 @@ class Effect {
       const Box box = widened(regions_, root, found.part.box, found.whole, differs);
       const Box in_words = widened(regions_, root, found.part.box, found.whole, passes);
       made.push_back({box, found.part.leaf, 0});
-      const auto& [before, after] = ends_[found.part.leaf - treated_alike - 1];
+      const auto& [before, after] = pairs_.all()[Pairs::number(found.part.leaf)];
       all.push_back({box, title(in_words, found.whole), end_words(before), end_words(after),
                      explain_words(regions_.universe().packet(regions_.example(found.part.box))), ordinary});
     }
@@ -116,9 +94,7 @@ class Effect {
   }
 
   Regions& regions_;
-  Regions::Node differing_ = 0;
-  std::map<std::pair<Leaf, Leaf>, Leaf> pairs_;
-  std::vector<std::pair<Leaf, Leaf>> ends_;
+  const Pairs pairs_;
 };
 
 }  // namespace

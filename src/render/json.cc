@@ -125,6 +125,25 @@ std::string dumped(Json document, Lines lines) {
   return printable_json(lines == Lines::one ? document.dump() : laid_out(document, 0, false)) + "\n";
 }
 
+JsonList::JsonList(std::string_view name, const std::function<void(std::string_view)>& write)
+    : write_(write), text_("{" + Json(name).dump() + ": [") {}
+
+void JsonList::add(Json item) {
+  constexpr std::size_t block = 65536;
+  constexpr std::size_t indent = 2;
+  make_valid(item);
+  text_ += std::exchange(is_empty_, false) ? "\n" : ",\n";
+  text_ += std::string(indent, ' ') + printable_json(laid_out(item, indent, false));
+  if (text_.size() < block) return;
+  write_(text_);
+  text_.clear();
+}
+
+void JsonList::end() {
+  text_ += is_empty_ ? "]}\n" : "\n]}\n";
+  write_(text_);
+}
+
 Json obstacles_json(std::span<const Obstacle> obstacles) {
   Json made = Json::array();
   for (const Obstacle& obstacle : obstacles) {

@@ -2,8 +2,11 @@
 // The pieces that the JSON documents share.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "apply/diff.h"
 #include "apply/obstacles.h"
@@ -23,5 +26,18 @@ using Json = nlohmann::ordered_json;
 // JSON's \uXXXX.
 enum class Lines : bool { one, many };
 [[nodiscard]] std::string dumped(Json document, Lines lines = Lines::many);
+
+// A document of one list, {"NAME": […]}, that is written item by item.
+class JsonList {
+ public:
+  JsonList(std::string_view name, const std::function<void(std::string_view)>& write);
+  void add(Json item);
+  void end();  // once, after the last item
+
+ private:
+  const std::function<void(std::string_view)>& write_;
+  std::string text_;
+  bool is_empty_ = true;
+};
 
 }  // namespace sidetrack

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 #include "mesh/catalogue.h"
 #include "mesh/describe.h"
@@ -98,15 +99,39 @@ std::string some_of(const std::vector<std::string>& all) {
   return text;
 }
 
-// "to 10.0.0.0/8", or "to any address but 10.0.0.0/8" where that is shorter.
-std::string condition(Regions& regions, Field field, Sets::Id values, Sets::Id whole, Family family, bool is_inbound) {
+// With single addresses between and beside them that no packet has: a network without its ends and the pod's own
+// address reads as the network.
+Intervals with_edges(Intervals all, const Sets& sets, Sets::Id whole) {
+  constexpr Value few = 4;
+  for ([[maybe_unused]] const int after : {1, 2}) {  // the own address may be the second one of the network
+    for (Interval& one : all) {
+      if (one.last - one.first < few) continue;
+      if (one.first > 0 && !sets.contains(whole, one.first - 1)) --one.first;
+      if (one.last < ~Value{0} && !sets.contains(whole, one.last + 1)) ++one.last;
+    }
+    all = normal(std::move(all));
+  }
+  return all;
+}
+
+}  // namespace
+
+bool is_most(const Sets& sets, Sets::Id values, Sets::Id whole) {
+  return values != whole && sets.share(values, whole) > 0.5;
+}
+
+std::string field_words(Regions& regions, Field field, Sets::Id values, const Box& whole_box) {
   Sets& sets = regions.sets();
+  const Family family = family_of(sets, whole_box);
+  const bool is_inbound = sets.contains(whole_box[index(Field::way)], static_cast<Value>(Direction::in));
+  const Sets::Id whole = whole_box[index(field)];
   const bool is_address = field == Field::source || field == Field::destination;
   const Sets::Id others = sets.difference(whole, values);
-  const bool but = sets.share(values, whole) > 0.5 && others != Sets::empty;
+  const bool but = is_most(sets, values, whole);
   const Sets::Id named = but ? others : values;
   const auto list = [&](Sets::Id set) {
-    return some_of(values_of(regions.universe(), sets.intervals(set), field, family));
+    const Intervals& all = sets.intervals(set);
+    return some_of(values_of(regions.universe(), is_address ? with_edges(all, sets, whole) : all, field, family));
   };
   const auto phrase = [&](std::string_view before, std::string_view kind) {
     return but ? fmt::format("{} any {} but {}", before, kind, list(named))
@@ -152,6 +177,8 @@ std::string condition(Regions& regions, Field field, Sets::Id values, Sets::Id w
   return list(values);
 }
 
+namespace {
+
 // The options that asked for it: "-x 10.0.0.0/8, -o 22,9001".
 std::string why(const Line& line) {
   std::vector<Reason> asked;  // each option once, with all its values
@@ -174,13 +201,13 @@ std::string why(const Line& line) {
 }
 
 // No rule does it, and nobody asked.
-bool is_of_kernel(const Line& line) {
+bool is_of_kernel(const Section& section, const Line& line) {
   switch (line.ending.kind) {
     case Outcome::Kind::lands:
     case Outcome::Kind::leaves:
       return false;
     case Outcome::Kind::forwarded:
-      return !line.ending.translated;
+      return !line.ending.translated && section.forwarded_from.empty();
     case Outcome::Kind::dropped:
     case Outcome::Kind::unroutable:
       return line.steps.empty();
@@ -210,7 +237,7 @@ std::vector<MapRow> rows_of(Regions& regions, const Section& section, bool& left
   std::vector<MapRow> rows;
   std::vector<const Line*> lines;
   for (const Line& line : section.lines) {
-    if (is_of_kernel(line)) {
+    if (is_of_kernel(section, line)) {
       left_out = true;
     } else {
       lines.push_back(&line);
@@ -225,20 +252,19 @@ std::vector<MapRow> rows_of(Regions& regions, const Section& section, bool& left
 }
 
 // Sections that read alike are one.
-std::vector<MapSection> headings(Regions& regions, const Side& side, Regions::Node root, const MapOptions& options,
-                                 bool& left_out) {
+std::vector<MapSection> headings(Regions& regions, std::size_t side, const MapOptions& options, bool& left_out) {
   std::vector<MapSection> all;
-  for (const Section& section : sections(regions, root, side.pod)) {
+  for (const Section& section : sections(regions, side, {.ways = options.ways, .forwarded = options.forwarded})) {
     if (!options.families.contains(section.family)) continue;
-    if (std::ranges::find(options.ways, section.way) == options.ways.end()) continue;
     const std::string protocol(protocol_words(section.protocol));
     std::vector<MapRow> rows = rows_of(regions, section, left_out);
     const auto same = std::ranges::find_if(all, [&](const MapSection& one) {
       const bool same_protocol = one.protocols == std::vector{protocol};
-      return one.way == section.way && one.rows == rows && (same_protocol || one.families == section.family);
+      return one.way == section.way && one.forwarded_from == section.forwarded_from && one.rows == rows &&
+             (same_protocol || one.families == section.family);
     });
     if (same == all.end()) {
-      all.push_back({section.way, {protocol}, section.family, "", std::move(rows)});
+      all.push_back({section.way, {protocol}, section.family, section.forwarded_from, "", std::move(rows)});
     } else if (same->families == section.family) {
       same->protocols.push_back(protocol);
     } else {
@@ -248,7 +274,8 @@ std::vector<MapSection> headings(Regions& regions, const Side& side, Regions::No
   // The same of two protocols for both families.
   for (std::size_t i = 0; i < all.size(); ++i) {
     for (std::size_t j = i + 1; j < all.size();) {
-      if (all[i].way != all[j].way || all[i].families != all[j].families || all[i].rows != all[j].rows) {
+      if (all[i].way != all[j].way || all[i].forwarded_from != all[j].forwarded_from ||
+          all[i].families != all[j].families || all[i].rows != all[j].rows) {
         ++j;
         continue;
       }
@@ -260,8 +287,10 @@ std::vector<MapSection> headings(Regions& regions, const Side& side, Regions::No
 }
 
 std::string title(const MapSection& heading, Families asked) {
-  std::string text =
-      fmt::format("{} {}", way_words(static_cast<Value>(heading.way)), fmt::join(heading.protocols, ", "));
+  const bool is_forwarded = !heading.forwarded_from.empty();
+  std::string text = fmt::format("{} {}", is_forwarded ? "forwarded" : way_words(static_cast<Value>(heading.way)),
+                                 fmt::join(heading.protocols, ", "));
+  if (is_forwarded) text += ", from " + printable(heading.forwarded_from);
   if (heading.families != asked) text += heading.families == Families(Family::ipv4) ? ", IPv4" : ", IPv6";
   return text;
 }
@@ -269,47 +298,19 @@ std::string title(const MapSection& heading, Families asked) {
 }  // namespace
 
 std::string box_words(Regions& regions, const Box& box, const Box& whole) {
-  const Family family = family_of(regions.sets(), whole);
-  const bool is_inbound = regions.sets().contains(whole[index(Field::way)], static_cast<Value>(Direction::in));
   std::string text;
-  for (const Field field : {Field::destination, Field::destination_port, Field::source, Field::source_port, Field::uid,
-                            Field::gid, Field::cgroup, Field::interface, Field::mark, Field::state}) {
+  for (const Field field : said_fields) {
     if (box[index(field)] == whole[index(field)]) continue;
-    text += (text.empty() ? "" : "; ") +
-            condition(regions, field, box[index(field)], whole[index(field)], family, is_inbound);
+    text += (text.empty() ? "" : "; ") + field_words(regions, field, box[index(field)], whole);
   }
   return printable(text);
 }
 
 std::vector<MapSection> map_sections(Regions& regions, std::size_t side, const MapOptions& options, bool& left_out) {
-  const Regions::Node root = regions.of(side, Scope::ordinary);
-  std::vector<MapSection> all = headings(regions, regions.side(side), root, options, left_out);
+  std::vector<MapSection> all = headings(regions, side, options, left_out);
   for (MapSection& one : all) one.title = title(one, options.families);
   return all;
 }
-
-namespace {
-
-// DNS of hosts behind the pod, as far as its replies are lost.
-std::string lost_forwarded_dns(Regions& regions, std::size_t side, const MapOptions& options) {
-  if (std::ranges::find(options.ways, Direction::in) == options.ways.end()) return {};
-  std::string text;
-  for (const Box& queries : forwarded_dns(regions, regions.side(side).pod)) {
-    const Family family = family_of(regions.sets(), queries);
-    if (!options.families.contains(family)) continue;
-    Box whole = queries;
-    for (const Field field : {Field::source, Field::interface})
-      whole[index(field)] = regions.everything(Direction::in, family)[index(field)];
-    regions.for_each(regions.of(side, {&queries, 1}), [&](const Box& box, const Box&, Leaf leaf) {
-      if (leaf == no_such_packet || !loses_forwarded_replies(regions, box, regions.decision(leaf).ending)) return;
-      text += fmt::format("  {}  -> {}\n", box_words(regions, box, whole), ending_text(regions.decision(leaf).ending));
-    });
-  }
-  if (text.empty()) return {};
-  return "\n" + styled("forwarded DNS by udp", Style::bold, options.color) + "\n" + text;
-}
-
-}  // namespace
 
 std::string map_text(Regions& regions, std::size_t side, const MapOptions& options) {
   bool left_out = false;
@@ -325,7 +326,6 @@ std::string map_text(Regions& regions, std::size_t side, const MapOptions& optio
       text += "\n";
     }
   }
-  text += lost_forwarded_dns(regions, side, options);
   if (left_out) {
     text +=
         "\nLeft out: what the kernel itself does not deliver, whatever the rules say, and multicast and broadcast "
@@ -366,24 +366,36 @@ Json step_json(const Step* step) {
   return made;
 }
 
+Json decision_json(const Decision& decision) {
+  return {{"ending", ending_text(decision.ending)},
+          {"kind", kind_names[static_cast<std::size_t>(decision.ending.kind)]},
+          {"by", step_json(decision.step)}};
+}
+
 }  // namespace
 
-std::string map_json(Regions& regions, std::size_t side, const MapOptions& options) {
-  const Regions::Node root = regions.of(side);
-  Json list = Json::array();
-  regions.for_each(root, [&](const Box& box, const Box&, Leaf leaf) {
-    const Packet packet = regions.universe().packet(regions.example(box));
-    if (leaf == no_such_packet || !options.families.contains(packet.destination->family) ||
-        std::ranges::find(options.ways, packet.direction) == options.ways.end())
-      return;
-    const Decision& decision = regions.decision(leaf);
-    list.push_back({{"packets", box_json(regions, box)},
-                    {"ending", ending_text(decision.ending)},
-                    {"kind", kind_names[static_cast<std::size_t>(decision.ending.kind)]},
-                    {"by", step_json(decision.step)},
-                    {"witness", explain_words(packet)}});
-  });
-  return dumped(Json{{"regions", std::move(list)}});
+void write_map_json(Regions& regions, std::size_t side, const MapOptions& options,
+                    const std::function<void(std::string_view)>& write) {
+  std::vector<Box> boxes;
+  for (const Direction way : options.ways) {
+    for (const Family family : options.families.list()) boxes.push_back(regions.everything(way, family));
+  }
+  if (options.ways.empty() && options.forwarded) boxes = forwarded(regions, regions.side(side).pod);
+  JsonList list("regions", write);
+  std::map<Leaf, Json> decided;  // what is said of a decision
+  const Regions::Node root = regions.of(side, boxes);
+  for (const Box& whole : boxes) {
+    regions.diagrams().for_each(root, whole, [&](const Box& box, Leaf leaf) {
+      if (leaf == no_such_packet) return;
+      Json& known = decided[leaf];
+      if (known.empty()) known = decision_json(regions.decision(leaf));
+      Json item{{"packets", box_json(regions, box)}};
+      item.update(known);
+      item["witness"] = explain_words(regions.universe().packet(regions.example(box)));
+      list.add(std::move(item));
+    });
+  }
+  list.end();
 }
 
 }  // namespace sidetrack

@@ -2,7 +2,9 @@
 // What becomes of all traffic, as text and as JSON.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "space/cover.h"
@@ -12,6 +14,7 @@ namespace sidetrack {
 struct MapOptions {
   Families families = Families::both();
   std::vector<Direction> ways{Direction::out, Direction::in, Direction::lo};
+  bool forwarded = true;  // and what hosts behind the pod send to others
   bool color = false;
 };
 
@@ -19,8 +22,9 @@ struct MapOptions {
 [[nodiscard]] std::string map_text(space::Regions& regions, std::size_t side, const MapOptions& options);
 // The same as a drawing: from each part an arrow to where it ends.
 [[nodiscard]] std::string map_svg(space::Regions& regions, std::size_t side, const MapOptions& options);
-// The exact regions, disjoint, in no order.
-[[nodiscard]] std::string map_json(space::Regions& regions, std::size_t side, const MapOptions& options);
+// The exact regions, disjoint, in no order; in pieces, since they may be many.
+void write_map_json(space::Regions& regions, std::size_t side, const MapOptions& options,
+                    const std::function<void(std::string_view)>& write);
 
 // "to 10.0.0.0/8; to port 22, 9001; sent by uid 1337": where the box is less than the whole one. Empty: it is all of
 // it.

@@ -16,6 +16,17 @@ namespace sidetrack {
 [[nodiscard]] std::vector<std::string> values_of(const space::Universe& universe, const space::Intervals& set,
                                                  space::Field field, Family family);
 
+// In the order in which people speak of them.
+inline constexpr space::Field said_fields[] = {space::Field::destination, space::Field::destination_port,
+                                               space::Field::source,      space::Field::source_port,
+                                               space::Field::uid,         space::Field::gid,
+                                               space::Field::cgroup,      space::Field::interface,
+                                               space::Field::mark,        space::Field::state};
+// "to 10.0.0.0/8", or "to any address but 10.0.0.0/8" where these are most.
+[[nodiscard]] std::string field_words(space::Regions& regions, space::Field field, space::Sets::Id values,
+                                      const space::Box& whole);
+[[nodiscard]] bool is_most(const space::Sets& sets, space::Sets::Id values, space::Sets::Id whole);
+
 // Packets that end alike.
 struct MapRow {
   std::string words;  // "to port 22, 9001"
@@ -30,8 +41,9 @@ struct MapSection {
   Direction way{};
   std::vector<std::string> protocols;
   Families families;
-  std::string title;         // "outbound tcp"
-  std::vector<MapRow> rows;  // the first: what the others do not say
+  std::string forwarded_from;  // as space::Section
+  std::string title;           // "outbound tcp", "forwarded tcp, from docker0"
+  std::vector<MapRow> rows;    // the first: what the others do not say
 };
 // `left_out`: whether there is more that the kernel itself does not deliver.
 [[nodiscard]] std::vector<MapSection> map_sections(space::Regions& regions, std::size_t side, const MapOptions& options,

@@ -3,6 +3,7 @@
 #include "render/json_parts.h"
 #include "render/show.h"
 #include "rule/iptables.h"
+#include "walk/explain.h"
 
 namespace sidetrack {
 namespace {
@@ -38,19 +39,24 @@ Json chain(const Live& live, const LiveChain& chain) {
   return made;
 }
 
-}  // namespace
-
-std::string show_json(std::span<const Live> live, const Routing& routing, std::span<const Obstacle> obstacles) {
+Json document(std::span<const Live> live, const Routing& routing) {
   Json chains = Json::array();
   for (const Live& one : live) {
     for (const LiveChain& c : one.chains) chains.push_back(chain(one, c));
   }
-  const Summary all = summary(live);
-  Json document = {{"chains", std::move(chains)},
-                   {"routing", routing_json(routing)},
-                   {"summary", {{"inbound", all.inbound}, {"outbound", all.outbound}, {"left_out", all.left_out}}},
-                   {"obstacles", obstacles_json(obstacles)}};
-  return dumped(std::move(document));
+  return {{"chains", std::move(chains)}, {"routing", routing_json(routing)}};
+}
+
+}  // namespace
+
+std::string rules_json(std::span<const Live> live, const Routing& routing) { return dumped(document(live, routing)); }
+
+std::string show_json(std::span<const Live> live, const Routing& routing, const ShowOptions& options) {
+  Json made = document(live, routing);
+  const Summary all = summary(options.pod != nullptr ? *options.pod : assumed_pod(Plan{}), live);
+  made["summary"] = {{"inbound", all.inbound}, {"outbound", all.outbound}, {"left_out", all.left_out}};
+  made["obstacles"] = obstacles_json(options.obstacles);
+  return dumped(std::move(made));
 }
 
 }  // namespace sidetrack

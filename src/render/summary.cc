@@ -1,397 +1,225 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <functional>
-#include <iterator>
 #include <map>
 #include <optional>
-#include <set>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "mesh/describe.h"
 #include "model/list_text.h"
+#include "model/ports.h"
 #include "model/printable.h"
+#include "render/map_parts.h"
 #include "render/show.h"
-#include "rule/iptables.h"
-#include "walk/chain_index.h"
+#include "walk/explain.h"
 
 namespace sidetrack {
 namespace {
 
-// The matches of the jumps that lead to a rule, and its own.
-using Conditions = std::vector<const Match*>;
+using namespace space;
 
-// ---- What an earlier rule has ended already
+constexpr std::size_t most_packets = 20'000;  // that are followed: some seconds
 
-template <typename Ranges>
-bool is_within(const auto& one, const Ranges& ranges) {
-  return std::ranges::any_of(ranges,
-                             [&](const auto& range) { return range.first <= one.first && one.last <= range.last; });
-}
-
-// The values of matches that differ in nothing else; nullptr: they differ, or are negated.
-template <typename M>
-const M* same_kind(const Match& a, const Match& b) {
-  const auto* one = std::get_if<M>(&a);
-  const auto* other = std::get_if<M>(&b);
-  if (one == nullptr || other == nullptr || one->negated || other->negated) return nullptr;
-  if constexpr (std::is_same_v<M, OwnerMatch>) return one->kind == other->kind ? other : nullptr;
-  if constexpr (!std::is_same_v<M, OwnerMatch>) return one->end == other->end ? other : nullptr;
-}
-
-// Takes the values out of `match` that `earlier` has, too. Whether none is left.
-bool take_out(Match& match, const Match& earlier) {
-  if (match == earlier) return !std::holds_alternative<UnknownMatch>(match);
-  if (const auto* ports = same_kind<PortMatch>(match, earlier)) {
-    auto& own = std::get<PortMatch>(match).ports;
-    std::erase_if(own, [&](const PortRange& one) { return is_within(one, ports->ports); });
-    return own.empty();
+// With what a usual pod has where this one lacks it, so that rules are said as they are meant to work.
+PodView usual_pod(PodView pod) {
+  const PodView usual = assumed_pod(Plan{});
+  for (const Interface& interface : usual.interfaces) {
+    if (pod.interface(interface.name) == nullptr && (interface.name == "lo" || pod.interfaces.size() < 2))
+      pod.interfaces.push_back(interface);
   }
-  if (const auto* addresses = same_kind<AddressMatch>(match, earlier)) {
-    auto& own = std::get<AddressMatch>(match).ranges;
-    std::erase_if(own, [&](const AddressRange& one) { return is_within(one, addresses->ranges); });
-    return own.empty();
+  for (Interface& interface : pod.interfaces) interface.up = true;
+  Interface& lo = *pod.interface("lo");
+  if (lo.addresses.empty()) lo.addresses = usual.interface("lo")->addresses;
+  Interface& way_out = *std::ranges::find_if(pod.interfaces, [](const Interface& one) { return one.name != "lo"; });
+  for (const InterfaceAddress& address : usual.interface("eth0")->addresses) {
+    const Family family = address.address.family;
+    const bool has_address = std::ranges::any_of(pod.interfaces, [&](const Interface& interface) {
+      return interface.name != "lo" && std::ranges::any_of(interface.addresses, [&](const InterfaceAddress& one) {
+               return one.address.family == family && !one.address.is_link_local();
+             });
+    });
+    if (!has_address) way_out.addresses.push_back(address);
   }
-  if (const auto* owners = same_kind<OwnerMatch>(match, earlier)) {
-    auto& own = std::get<OwnerMatch>(match).ids;
-    std::erase_if(own, [&](const IdRange& one) { return is_within(one, owners->ids); });
-    return own.empty();
+  for (const Route& route : usual.routes) {
+    const auto is_same = [&](const Route& one) { return one.kind == Route::Kind::unicast && one.to == route.to; };
+    if (std::ranges::none_of(pod.routes, is_same)) pod.routes.push_back({route.to, way_out.name});
   }
-  return false;
-}
-
-// Takes out what a rule with the conditions `earlier` has ended. Whether nothing is left.
-bool take_out(std::vector<Match>& conditions, const Conditions& earlier) {
-  Match* last = nullptr;  // the one that `earlier` does not hold for as a whole
-  Match rest;
-  for (const Match* ended : earlier) {
-    bool holds = false;
-    Match* narrowed = nullptr;
-    Match with_less;
-    for (Match& match : conditions) {
-      if (match.index() != ended->index()) continue;  // else a copy is made of each, a million times
-      Match copy = match;
-      holds = holds || take_out(copy, *ended);
-      if (!(copy == match)) {
-        narrowed = &match;
-        with_less = std::move(copy);
-      }
-    }
-    if (holds) continue;
-    if (narrowed == nullptr || last != nullptr) return false;
-    last = narrowed;
-    rest = std::move(with_less);
-  }
-  if (last == nullptr) return true;
-  *last = std::move(rest);
-  return false;
-}
-
-// Of one rule: its conditions, and what is left of them after what earlier rules have ended; nothing: it is not
-// reached.
-using Reached = std::function<std::optional<std::vector<Match>>()>;
-using Visit = std::function<void(const Conditions&, const Rule&, const Reached&)>;
-
-// Whether no packet has all of these: -p tcp and -p udp.
-bool contradict(const Conditions& all) {
-  const ProtocolMatch* protocol = nullptr;
-  for (const Match* match : all) {
-    const auto* one = std::get_if<ProtocolMatch>(match);
-    if (one == nullptr || one->negated) continue;
-    if (protocol != nullptr && protocol->protocol != one->protocol) return true;
-    protocol = one;
-  }
-  return false;
-}
-
-bool ends(const Rule& rule) {
-  return std::holds_alternative<Verdict>(rule.target) || std::holds_alternative<Redirect>(rule.target);
-}
-bool ends_chain(const Rule& rule) { return rule.matches.empty() && ends(rule); }
-
-// Every rule of one backend that is reached from a hook, in the kernel's order, but for jumps. What stands after a
-// RETURN, ACCEPT or DROP of everything is not reached.
-//
-// The ways through chains that jump to each other are as many as powers of two. A chain is walked once for each list of
-// conditions under which it is reached, and only so many rules in all: what is a multiple of the rules there.
-class Traversal {
- public:
-  Traversal(const Live& live, Family family, const Visit& visit)
-      : family_(family),
-        visit_(visit),
-        chains_(live, family),
-        deepest_(traits(live.backend).deepest_jump),
-        left_(most_rules_walked(live)) {}
-
-  void from(const LiveChain& base) { chain(base, {}, {}, 0); }
-  [[nodiscard]] bool complete() const { return left_ > 0; }
-
- private:
-  // A condition's number each: equal conditions have the same. Signed, because libstdc++ 12 orders vectors of unsigned
-  // numbers wrongly on big-endian machines: https://gcc.gnu.org/PR113960
-  using Names = std::vector<int>;
-
-  void chain(const LiveChain& in, const Conditions& conditions, const Names& names, std::size_t depth) {
-    if (!walked_.emplace(&in, names).second) return;
-    const std::size_t before = ended_.size();
-    through(in, conditions, names, depth);
-    // What returned is back in the chain that jumped here.
-    ended_.erase(std::remove_if(ended_.begin() + static_cast<std::ptrdiff_t>(before), ended_.end(),
-                                std::mem_fn(&Ended::returned)),
-                 ended_.end());
-  }
-
-  void through(const LiveChain& in, const Conditions& conditions, const Names& names, std::size_t depth) {
-    for (const LiveRule& entry : in.rules) {
-      const Rule& rule = entry.rule;
-      if (!rule.families.contains(family_)) continue;
-      if (left_ == 0) return;
-      --left_;
-      if (const auto* jump = std::get_if<Jump>(&rule.target)) {
-        follow(in, rule, *jump, conditions, names, depth);
-        continue;
-      }
-      Conditions all = conditions;
-      for (const Match& match : rule.matches) all.push_back(&match);
-      if (contradict(all)) continue;
-      visit_(all, rule, [&] { return reached(all); });
-      if (ends(rule)) ended_.push_back({std::move(all), rule.target == Target(Verdict::return_)});
-      if (ends_chain(rule)) return;
-    }
-  }
-
-  std::optional<std::vector<Match>> reached(const Conditions& all) {
-    std::vector<Match> left;
-    for (const Match* match : all) left.push_back(*match);
-    for (const Ended& one : ended_) {
-      if (comparisons_left_ == 0) {
-        left_ = 0;
-        return {};
-      }
-      --comparisons_left_;
-      if (take_out(left, one.conditions)) return {};
-    }
-    return left;
-  }
-
-  void follow(const LiveChain& from, const Rule& rule, const Jump& jump, Conditions conditions, Names names,
-              std::size_t depth) {
-    const LiveChain* next = chains_.find(from, jump.chain);
-    if (next == nullptr) return;
-    if (depth == deepest_) {
-      left_ = 0;
-      return;
-    }
-    for (const Match& match : rule.matches) {
-      const int name = numbers_.try_emplace(iptables_words(match), static_cast<int>(numbers_.size())).first->second;
-      if (std::ranges::find(names, name) != names.end()) continue;  // it says nothing new
-      names.push_back(name);
-      conditions.push_back(&match);
-    }
-    chain(*next, conditions, names, depth + 1);
-  }
-
-  Family family_;
-  const Visit& visit_;
-  ChainIndex chains_;
-  std::map<std::string, int> numbers_;
-  std::set<std::pair<const LiveChain*, Names>> walked_;
-  std::size_t deepest_;
-  std::size_t left_;  // rules that may still be looked at
-  struct Ended {
-    Conditions conditions;
-    bool returned;
-  };
-  std::vector<Ended> ended_;
-  std::size_t comparisons_left_ = 1'000'000;  // with those
-};
-
-// False: there are more ways through the rules than were followed.
-bool from_hook(std::span<const Live> live, Hook hook, Family family, const Visit& visit) {
-  bool complete = true;
-  for (const Live& one : live) {
-    Traversal traversal(one, family, visit);
-    for (const LiveChain& chain : one.chains) {
-      if (called_at(chain, hook) && chain.families.contains(family)) traversal.from(chain);
-    }
-    complete = complete && traversal.complete();
-  }
-  return complete;
-}
-
-// The traffic that conditions select, as far as it is said in words.
-struct Traffic {
-  bool udp = false;
-  std::string ports;
-  bool one_port = false;
-  bool dns = false;  // port 53 alone
-  std::string ranges;
-  std::string sources;
-  std::string in;
-  std::string out;
-  std::string owners;      // that it is
-  std::string not_groups;  // that it is not: -m owner ! --gid-owner
-  bool special = false;    // marks, states, source ports: part of the machinery, not of what users ask for
-  bool loopback = false;   // it is for loopback addresses alone
-
-  void add(const ProtocolMatch& m) { udp = m.protocol == Protocol::udp; }
-  void add(const PortMatch& m) {
-    if (m.end == End::destination && !m.negated) {
-      ports = port_list(m.ports);
-      one_port = m.ports.size() == 1 && m.ports.front().first == m.ports.front().last;
-      dns = m.ports == std::vector<PortRange>{{53, 53}};
-    }
-    special |= m.end == End::source;
-  }
-  void add(const AddressMatch& m) {
-    if (m.end == End::source) {
-      const AddressRange& range = m.ranges.front();
-      const bool by_proxy = range == AddressRange::single(Address::passthrough(range.family()));
-      special |= by_proxy || m.negated;
-      if (!by_proxy && !m.negated) sources = range_list(m.ranges);
-      return;
-    }
-    if (m.negated) return;
-    std::vector<AddressRange> others = m.ranges;
-    std::erase_if(others, [](const AddressRange& range) { return range.first.is_loopback(); });
-    loopback |= others.empty();
-    ranges = range_list(others.empty() ? m.ranges : others);
-  }
-  void add(const InterfaceMatch& m) {
-    if (!m.negated) (m.direction == InterfaceDirection::in ? in : out) = printable(m.name);
-  }
-  void add(const OwnerMatch& m) {
-    std::string& to = m.negated ? not_groups : owners;
-    const char* kind = m.negated ? "" : m.kind == OwnerKind::uid ? "uid " : "gid ";
-    to += fmt::format("{}{}{}", to.empty() ? "" : ", ", kind, id_list(m.ids));
-  }
-  void add(const CgroupMatch& m) {
-    special |= m.negated;
-    owners += fmt::format("{}cgroup {}", owners.empty() ? "" : ", ",
-                          m.path.empty() ? std::to_string(m.id) : printable(m.path));
-  }
-  template <typename Other>
-  void add(const Other&) {
-    special = true;
-  }
-};
-
-Traffic traffic(const std::vector<Match>& conditions) {
-  Traffic selected;
-  for (const Match& match : conditions) std::visit([&](const auto& m) { selected.add(m); }, match);
-  return selected;
-}
-Traffic traffic(const Conditions& conditions) {
-  Traffic selected;
-  for (const Match* match : conditions) std::visit([&](const auto& m) { selected.add(m); }, *match);
-  return selected;
-}
-
-std::string port_words(std::uint16_t port, const Rule& rule) {
-  const auto known = port_name(port, rule);
-  return known.empty() ? fmt::format("port {}", port) : fmt::format("port {} ({})", port, known);
+  return pod;
 }
 
 // Values that have a sentence in common: "TCP" and "DNS" of "goes to port 15001". Each once, in the order in which they
 // come.
-struct Gathered {
-  std::string in_common;
-  std::vector<std::string> values;
-};
 class Groups {
  public:
   void add(const std::string& in_common, const std::string& value) {
-    const auto place = places_.try_emplace(in_common, all_.size()).first->second;
-    if (place == all_.size()) all_.push_back({in_common, {}});
-    if (known_[place].insert(value).second) all_[place].values.push_back(value);
+    auto group = std::ranges::find(all_, in_common, &Group::first);
+    if (group == all_.end()) group = all_.insert(group, {in_common, {}});
+    if (std::ranges::find(group->second, value) == group->second.end()) group->second.push_back(value);
   }
-  [[nodiscard]] const std::vector<Gathered>& all() const { return all_; }
+  [[nodiscard]] std::vector<std::string> sentences() const {
+    std::vector<std::string> result;
+    for (const auto& [in_common, values] : all_)
+      result.push_back(fmt::format("{} {}", some(values, [](const std::string& value) { return value; }), in_common));
+    return result;
+  }
 
  private:
-  std::vector<Gathered> all_;
-  std::map<std::string, std::size_t> places_;
-  std::map<std::size_t, std::unordered_set<std::string>> known_;
+  using Group = std::pair<std::string, std::vector<std::string>>;
+  std::vector<Group> all_;
 };
 
-constexpr const char* not_followed = "and perhaps more: the rules have too many paths to follow them all";
-
-std::string values_of(const Gathered& group) {
-  return some(group.values, [](const std::string& value) { return value; });
+bool is_captured(const Ending& ending) {
+  return ending.kind == Outcome::Kind::lands && (ending.translated || ending.transparent);
 }
 
-std::string to_ports(const Traffic& s) {
-  return s.ports.empty() ? "" : fmt::format(" to {} {}", s.one_port ? "port" : "ports", s.ports);
+bool may_be_captured(const Ending& ending) {
+  return is_captured(ending) || std::ranges::any_of(ending.either, is_captured);
 }
 
-std::string captured_words(const Traffic& s) {
-  std::string words = s.udp ? "UDP" : "TCP";
-  if (!s.in.empty()) words += fmt::format(" from {}", s.in);
-  if (!s.sources.empty()) words += fmt::format(" from {}", s.sources);
-  if (s.dns) return s.ranges.empty() ? "DNS" : fmt::format("DNS to {}", s.ranges);
-  words += to_ports(s);
-  if (!s.ranges.empty()) words += fmt::format(" to {}", s.ranges);
-  return words;
+// "goes to port 15001 (Envoy outbound)"; "perhaps …" if it is not known.
+std::string goes_to(const Ending& ending) {
+  if (!is_captured(ending)) return "perhaps " + goes_to(*std::ranges::find_if(ending.either, is_captured));
+  const std::string who = ending.listener.empty() ? "" : fmt::format(" ({})", ending.listener);
+  if (ending.transparent) return fmt::format("goes to port {}{} by TPROXY", ending.transparent_port, who);
+  if (!ending.port) return "goes to " + ending.to->text();
+  return fmt::format("goes to port {}{}", *ending.port, who);
 }
 
-std::vector<std::string> captures_of(std::span<const Live> live, Hook hook, Family family) {
-  Groups captures;
-  const bool complete = from_hook(live, hook, family, [&](const Conditions&, const Rule& rule, const Reached& reached) {
-    const auto port = listening_port(rule.target);
-    if (!port) return;
-    const auto left = reached();
-    if (!left) return;
-    const Traffic s = traffic(*left);
-    if (!s.owners.empty()) return;  // the proxy calling its own pod
-    const char* how = std::holds_alternative<Tproxy>(rule.target) ? " by TPROXY" : "";
-    captures.add(port_words(*port, rule) + how, captured_words(s));
-  });
-  std::vector<std::string> sentences;
-  for (const Gathered& to : captures.all())
-    sentences.push_back(fmt::format("{} goes to {}", values_of(to), to.in_common));
-  if (!complete) sentences.emplace_back(not_followed);
-  return sentences;
-}
+// What is said of one way and family.
+struct Said {
+  Groups captured;
+  std::vector<std::string> left_out;
 
-void left_by(const Traffic& s, Hook hook, Groups& left) {
-  if (s.special || s.loopback || s.out == "lo" || s.in == "lo") return;
-  const std::string way = hook == Hook::prerouting ? "inbound" : "outbound";
-  if (!s.not_groups.empty()) return left.add("groups other than", s.not_groups);
-  if (!s.owners.empty()) return left.add("sent by", s.owners + to_ports(s));
-  if (!s.ports.empty()) return left.add(way + " to port", s.ports);
-  if (!s.ranges.empty()) return left.add(way + " to", s.ranges);
-  if (!s.sources.empty()) return left.add(way + " from", s.sources);
-  if (!s.in.empty() || !s.out.empty()) return left.add("interface", s.in.empty() ? s.out : s.in);
-}
-
-std::vector<std::string> left_out_of(std::span<const Live> live, Family family) {
-  Groups left;
-  bool complete = true;
-  for (const Hook hook : {Hook::prerouting, Hook::output}) {
-    complete &= from_hook(live, hook, family, [&](const Conditions& conditions, const Rule& rule, const Reached&) {
-      const auto* verdict = std::get_if<Verdict>(&rule.target);
-      if (verdict == nullptr || *verdict == Verdict::drop || rule.table == Table::raw) return;
-      left_by(traffic(conditions), hook, left);
-    });
+  void leave_out(std::string words) {
+    if (std::ranges::find(left_out, words) == left_out.end()) left_out.push_back(std::move(words));
   }
-  std::vector<std::string> words;
-  for (const Gathered& group : left.all()) words.push_back(fmt::format("{} {}", group.in_common, values_of(group)));
-  if (!complete) words.emplace_back(not_followed);
-  return words;
+};
+
+// The endings of a kind, by the first of them.
+class Kinds {
+ public:
+  explicit Kinds(const Regions& regions) : regions_(regions) {}
+  Leaf operator()(Leaf leaf) {
+    return leaf == no_such_packet ? leaf
+                                  : known_.try_emplace(kind_of(regions_.decision(leaf).ending), leaf).first->second;
+  }
+
+ private:
+  static std::string kind_of(const Ending& ending) {
+    if (may_be_captured(ending)) return goes_to(ending);
+    const bool never = ending.kind == Outcome::Kind::unroutable;
+    return never ? "never sent" : ending.kind == Outcome::Kind::dropped ? "dropped" : "";
+  }
+  const Regions& regions_;
+  std::map<std::string, Leaf> known_;
+};
+
+class Sentences {
+ public:
+  Sentences(Regions& regions, const Section& section, Said& said)
+      : regions_(regions), section_(section), whole_(section.rest.box), said_(said) {}
+
+  void add() {
+    most_is_captured_ = may_be_captured(section_.rest.ending);
+    for (const space::Line& line : section_.lines) {
+      const bool is_said = !line.steps.empty() || line.ending.kind != Outcome::Kind::unroutable;
+      if (most_is_captured_ && !may_be_captured(line.ending) && is_said) add_left_out(line);
+    }
+    if (most_is_captured_) add_captured(section_.rest);
+    for (const space::Line& line : section_.lines) {
+      if (!may_be_captured(line.ending)) continue;
+      if (!most_is_captured_) add_exceptions(line.box);
+      add_captured(line);
+    }
+  }
+
+ private:
+  // "to port 22 sent by uid 7", but for exceptions that are left out as a whole.
+  std::string words(const Box& box) {
+    std::string text;
+    for (const Field field : said_fields) {
+      const Sets::Id values = box[index(field)];
+      if (values == whole_[index(field)] || is_left_out(field, values)) continue;
+      text += " " + field_words(regions_, field, values, whole_);
+    }
+    return printable(text);
+  }
+
+  // What the values leave out of most; nothing: they are not most.
+  std::optional<std::string> exceptions(Field field, Sets::Id values) {
+    const Sets::Id whole = whole_[index(field)];
+    if (!is_most(regions_.sets(), values, whole)) return {};
+    const Sets::Id others = regions_.sets().difference(whole, values);
+    return with_way(" " + printable(field_words(regions_, field, others, whole_)));
+  }
+  bool is_left_out(Field field, Sets::Id values) {
+    const auto words = exceptions(field, values);
+    return words && std::ranges::find(said_.left_out, *words) != said_.left_out.end();
+  }
+
+  void add_captured(const space::Line& line) {
+    const Sets::Id only_dns = regions_.sets().single(dns_port);
+    Box box = line.box;
+    std::string what = section_.protocol == udp ? "UDP" : "TCP";
+    if (box[index(Field::destination_port)] == only_dns) {
+      what = "DNS";
+      box[index(Field::destination_port)] = whole_[index(Field::destination_port)];
+    }
+    if (!section_.forwarded_from.empty())
+      what = fmt::format("forwarded {} from {}", what, printable(section_.forwarded_from));
+    what += words(box);
+    said_.captured.add(goes_to(line.ending), what);
+  }
+
+  void add_left_out(const space::Line& line) {
+    const std::string what = with_way(words(line.box));
+    said_.leave_out(line.ending.kind == Outcome::Kind::dropped ? what + " (dropped)" : what);
+  }
+
+  // Of what is captured: what is left out of it.
+  void add_exceptions(const Box& box) {
+    for (const Field field : said_fields) {
+      if (auto words = exceptions(field, box[index(field)])) said_.leave_out(*std::move(words));
+    }
+  }
+
+  // "inbound to port 22", "sent by uid 1337"
+  std::string with_way(const std::string& conditions) const {
+    if (!section_.forwarded_from.empty())
+      return fmt::format("forwarded from {}{}", printable(section_.forwarded_from), conditions);
+    if (conditions.starts_with(" sent ")) return conditions.substr(1);
+    return std::string(way_words(static_cast<Value>(section_.way))) + conditions;
+  }
+
+  Regions& regions_;
+  const Section& section_;
+  const Box& whole_;
+  Said& said_;
+  bool most_is_captured_ = false;
+};
+
+// "sent by uid 1337, gid 1337"
+std::vector<std::string> together(std::vector<std::string> all) {
+  constexpr std::string_view sent_by = "sent by ";
+  std::vector<std::string> result;
+  for (std::string& words : all) {
+    if (!result.empty() && result.back().starts_with(sent_by) && words.starts_with(sent_by)) {
+      result.back() += ", " + words.substr(sent_by.size());
+    } else {
+      result.push_back(std::move(words));
+    }
+  }
+  return result;
 }
 
 // What holds for both families, then what holds for one of them alone.
-template <typename Of>
-std::string of_both(const Of& of, const char* nothing) {
-  const std::vector<std::string> ipv4 = of(Family::ipv4);
-  const std::vector<std::string> ipv6 = of(Family::ipv6);
+std::string of_both(const std::vector<std::string>& ipv4, const std::vector<std::string>& ipv6, const char* nothing) {
   const auto those = [](const std::vector<std::string>& a, const std::vector<std::string>& b, bool in_both) {
-    const std::unordered_set<std::string> others(b.begin(), b.end());
     std::vector<std::string> result;
     std::ranges::copy_if(a, std::back_inserter(result),
-                         [&](const std::string& item) { return others.contains(item) == in_both; });
+                         [&](const std::string& item) { return (std::ranges::find(b, item) != b.end()) == in_both; });
     return fmt::format("{}", fmt::join(result, "; "));
   };
   std::vector<std::string> parts;
@@ -403,11 +231,29 @@ std::string of_both(const Of& of, const char* nothing) {
 
 }  // namespace
 
-Summary summary(std::span<const Live> live) {
-  constexpr const char* nothing = "nothing is captured";
-  return {of_both([&](Family family) { return captures_of(live, Hook::prerouting, family); }, nothing),
-          of_both([&](Family family) { return captures_of(live, Hook::output, family); }, nothing),
-          of_both([&](Family family) { return left_out_of(live, family); }, "nothing")};
+Summary summary(PodView pod, std::span<const Live> live) {
+  try {
+    Regions regions({{usual_pod(std::move(pod)), {live.begin(), live.end()}}}, most_packets);
+    std::map<std::pair<Direction, Family>, Said> said;
+    const SectionOptions options{.ways = {Direction::in, Direction::out}, .plain = true, .like = Kinds(regions)};
+    for (const Section& section : sections(regions, 0, options)) {
+      if (section.protocol != icmp) Sentences(regions, section, said[{section.way, section.family}]).add();
+    }
+    const auto captured = [&](Direction way) {
+      return of_both(said[{way, Family::ipv4}].captured.sentences(), said[{way, Family::ipv6}].captured.sentences(),
+                     "nothing is captured");
+    };
+    const auto left_out = [&](Family family) {
+      Said all = said[{Direction::in, family}];
+      for (std::string& words : said[{Direction::out, family}].left_out) all.leave_out(std::move(words));
+      return together(std::move(all.left_out));
+    };
+    return {captured(Direction::in), captured(Direction::out),
+            of_both(left_out(Family::ipv4), left_out(Family::ipv6), "nothing")};
+  } catch (const TooManyRegions&) {
+    constexpr const char* unknown = "not known: the rules are too many to follow all packets";
+    return {unknown, unknown, unknown};
+  }
 }
 
 }  // namespace sidetrack

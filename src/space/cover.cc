@@ -3,6 +3,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <tuple>
+
+#include "space/forwarded.h"
 
 namespace sidetrack::space {
 namespace {
@@ -22,13 +26,9 @@ struct Part {
 
 class Cover {
  public:
-  Cover(Regions& regions, Regions::Node root, const PodView& pod, Section section)
-      : regions_(regions),
-        root_(root),
-        section_(std::move(section)),
-        whole_(regions.ordinary(pod, section_.way, section_.family)) {
-    whole_[index(Field::protocol)] = regions_.sets().single(section_.protocol);
-  }
+  // `whole`: all that the section is about. `way_out`: the interface of the default route, if there is one.
+  Cover(Regions& regions, Regions::Node root, Section section, const Box& whole, const std::optional<Value>& way_out)
+      : regions_(regions), root_(root), section_(std::move(section)), whole_(whole), way_out_(way_out) {}
 
   // Nothing if there are no such packets.
   std::optional<Section> run(const std::vector<Part>& all) {
@@ -37,9 +37,9 @@ class Cover {
     for (const Part& part : all) {
       Part own = part;
       own.box = intersection(regions_.sets(), part.box, whole_);
-      own.share = share_of(own.box);
+      own.share = share_of(regions_.sets(), own.box, whole_);
       if (own.share == 0) continue;
-      shares[own.leaf] += own.share;
+      shares[own.leaf] += own.share * (comes_usual_way(own.box) ? 1.01 : 1);
       parts.push_back(own);
     }
     if (parts.empty()) return {};
@@ -49,12 +49,13 @@ class Cover {
     section_.rest.steps = deciding(section_.rest, usual, parts);
     for (const Part& part : parts) {
       if (part.leaf == usual) continue;
-      if (std::ranges::any_of(section_.lines, [&](const Line& line) { return is_within(part.box, line.box); }))
+      if (std::ranges::any_of(section_.lines,
+                              [&](const Line& line) { return is_within(regions_.sets(), part.box, line.box); }))
         continue;
       Line line{largest(part), regions_.decision(part.leaf).ending, {}, 0};
-      line.share = share_of(line.box);
+      line.share = share_of(regions_.sets(), line.box, whole_);
       line.steps = deciding(line, part.leaf, parts);
-      std::erase_if(section_.lines, [&](const Line& other) { return is_within(other.box, line.box); });
+      std::erase_if(section_.lines, [&](const Line& other) { return is_within(regions_.sets(), other.box, line.box); });
       section_.lines.push_back(std::move(line));
     }
     std::ranges::stable_sort(section_.lines, std::ranges::greater(), &Line::share);
@@ -62,6 +63,11 @@ class Cover {
   }
 
  private:
+  // Of as many that come in by several interfaces, those by the usual one are the rule.
+  bool comes_usual_way(const Box& box) const {
+    return way_out_ && regions_.sets().contains(box[index(Field::interface)], *way_out_);
+  }
+
   // What is taken by a proxy is the rule, if there is much of it.
   double rank(const std::pair<const Leaf, double>& one) const {
     const Ending& ending = regions_.decision(one.first).ending;
@@ -69,17 +75,6 @@ class Cover {
     return one.second + (taken && section_.way != Direction::lo && one.second > 0.01 ? 1 : 0);
   }
 
-  double share_of(const Box& box) {
-    double share = 1;
-    for (std::size_t i = 0; i < field_count; ++i)
-      share *= regions_.sets().share(regions_.sets().intersection(box[i], whole_[i]), whole_[i]);
-    return share;
-  }
-
-  bool is_within(const Box& part, const Box& whole) const {
-    return std::ranges::all_of(
-        in_order, [&](Field field) { return regions_.sets().is_within(part[index(field)], whole[index(field)]); });
-  }
   bool meet(const Box& a, const Box& b) const {
     return std::ranges::all_of(in_order,
                                [&](Field field) { return regions_.sets().meet(a[index(field)], b[index(field)]); });
@@ -92,7 +87,8 @@ class Cover {
     for (const Part& part : parts) {  // the largest first
       if (part.share < small * line.share) break;
       if (part.leaf != leaf || !meet(part.box, line.box)) continue;
-      if (share_of(intersection(regions_.sets(), part.box, line.box)) < small * line.share) continue;
+      if (share_of(regions_.sets(), intersection(regions_.sets(), part.box, line.box), whole_) < small * line.share)
+        continue;
       if (part.step == nullptr) return {};
       if (std::ranges::find(steps, part.step) == steps.end()) steps.push_back(part.step);
     }
@@ -108,6 +104,7 @@ class Cover {
   const Regions::Node root_;
   Section section_;
   Box whole_;
+  std::optional<Value> way_out_;
 };
 
 }  // namespace
@@ -121,23 +118,60 @@ Box widened(Regions& regions, Regions::Node root, Box box, const Box& whole, con
   return box;
 }
 
-std::vector<Section> sections(Regions& regions, Regions::Node root, const PodView& pod) {
+namespace {
+
+// Adds the sections of all packets of the box, one of each protocol.
+void add_sections(std::vector<Section>& all, Regions& regions, const Side& side, Regions::Node root,
+                  const Section& like, Box whole) {
   std::vector<Part> parts;
-  regions.for_each(root, [&](const Box& box, const Box&, Leaf leaf) {
+  std::optional<Value> way_out;
+  const std::vector<std::string>& interfaces = regions.universe().interfaces;
+  if (const Route* route = default_route(side.pod, like.family)) {
+    const auto found = std::ranges::find(interfaces, route->device);
+    if (found != interfaces.end()) way_out = static_cast<Value>(found - interfaces.begin());
+  }
+  regions.diagrams().for_each(root, whole, [&](const Box& box, Leaf leaf) {
     if (leaf != no_such_packet) parts.push_back({box, regions.by_ending(leaf), regions.decision(leaf).step, 0});
   });
+  for (std::size_t protocol = 0; protocol < protocol_count; ++protocol) {
+    whole[index(Field::protocol)] = regions.sets().single(protocol);
+    Section section = like;
+    section.protocol = protocol;
+    if (auto made = Cover(regions, root, std::move(section), whole, way_out).run(parts))
+      all.push_back(*std::move(made));
+  }
+}
+
+}  // namespace
+
+std::vector<Section> sections(Regions& regions, std::size_t side, const SectionOptions& options) {
   std::vector<Section> result;
-  for (const Direction way : {Direction::out, Direction::in, Direction::lo}) {
-    for (std::size_t protocol = 0; protocol < protocol_count; ++protocol) {
-      for (const Family family : {Family::ipv4, Family::ipv6}) {
-        Section section;
-        section.way = way;
-        section.family = family;
-        section.protocol = protocol;
-        if (auto made = Cover(regions, root, pod, std::move(section)).run(parts)) result.push_back(*std::move(made));
-      }
+  const PodView& pod = regions.side(side).pod;
+  const auto root_of = [&](Regions::Node root) { return regions.diagrams().mapped(root, options.like); };
+  const Regions::Node root = root_of(regions.of(side, Scope::ordinary));
+  for (const Direction way : options.ways) {
+    for (const Family family : {Family::ipv4, Family::ipv6}) {
+      Section section;
+      section.way = way;
+      section.family = family;
+      Box whole = regions.ordinary(pod, way, family);
+      if (options.plain) whole[index(Field::mark)] = regions.sets().single(regions.universe().mark_class(0));
+      if (options.plain && way != Direction::in) whole[index(Field::source)] = regions.sets().single(by_kernel);
+      add_sections(result, regions, regions.side(side), root, section, whole);
     }
   }
+  const std::vector<Box> boxes = options.forwarded ? forwarded(regions, pod) : std::vector<Box>{};
+  const Regions::Node of_forwarded = root_of(regions.of(side, boxes));
+  for (const Box& whole : boxes) {
+    Section section;
+    section.way = Direction::in;
+    section.family = family_of(regions.sets(), whole);
+    section.forwarded_from = interface_of(regions, whole);
+    add_sections(result, regions, regions.side(side), of_forwarded, section, whole);
+  }
+  std::ranges::stable_sort(result, {}, [&](const Section& one) {
+    return std::tuple(one.forwarded_from, std::ranges::find(options.ways, one.way), one.protocol, one.family);
+  });
   return result;
 }
 

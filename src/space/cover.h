@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "space/regions.h"
@@ -21,8 +22,9 @@ struct Line {
 struct Section {
   Direction way = Direction::out;
   Family family = Family::ipv4;
-  std::size_t protocol = 0;  // as Field::protocol
-  Line rest;                 // what no line says; its box is the whole section: other values do not count
+  std::size_t protocol = 0;    // as Field::protocol
+  std::string forwarded_from;  // in: by that interface come packets that are not for the pod; empty: they are for it
+  Line rest;                   // what no line says; its box is the whole section: other values do not count
   std::vector<Line> lines;
 };
 
@@ -30,7 +32,14 @@ struct Section {
 [[nodiscard]] Box widened(Regions& regions, Regions::Node root, Box box, const Box& whole,
                           const std::function<bool(Leaf)>& passes);
 
-// `root`: of Scope::ordinary.
-[[nodiscard]] std::vector<Section> sections(Regions& regions, Regions::Node root, const PodView& pod);
+struct SectionOptions {
+  std::vector<Direction> ways;
+  bool forwarded = true;  // and what the pod forwards
+  bool plain = false;     // only what sockets send that choose neither mark nor address
+  // A leaf that ends for the caller's purpose as this one does, the same for all of a kind.
+  std::function<Leaf(Leaf)> like = [](Leaf leaf) { return leaf; };
+};
+// Of ordinary packets (see Scope).
+[[nodiscard]] std::vector<Section> sections(Regions& regions, std::size_t side, const SectionOptions& options);
 
 }  // namespace sidetrack::space

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <tuple>
 
 #include "mesh/describe.h"
@@ -111,6 +112,20 @@ bool operator==(const Ending& a, const Ending& b) {
                     one.interface, one.answers, one.unknowns);
   };
   return all(a) == all(b) && a.either == b.either;
+}
+
+std::size_t hash_of(const Ending& ending) {
+  std::size_t made = std::hash<std::string>()(ending.interface);
+  const auto add = [&](std::size_t value) { made = made * 31 + value; };
+  add(static_cast<std::size_t>(ending.kind));
+  add(ending.port.value_or(0));
+  add(ending.transparent_port);
+  add(ending.either.size());
+  for (const std::optional<Address>* address : {&ending.to, &ending.from}) {
+    if (!*address) continue;
+    for (const std::uint8_t byte : (*address)->view()) add(byte);
+  }
+  return made;
 }
 
 Ending ending_of(const std::vector<Possibility>& all) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,6 +29,9 @@ struct Ending {
 
   friend bool operator==(const Ending& a, const Ending& b);
 };
+
+// The same for endings that are equal.
+[[nodiscard]] std::size_t hash_of(const Ending& ending);
 
 // Of all the ways that a packet may go.
 [[nodiscard]] Ending ending_of(const std::vector<Possibility>& all);

@@ -2,6 +2,7 @@
 #include "space/forwarded.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "model/ports.h"
 
@@ -18,40 +19,81 @@ Sets::Id own_addresses(Regions& regions, const PodView& pod, Family family) {
   return regions.sets().of(normal(std::move(all)));
 }
 
+bool leads_everywhere(const Route& route) {
+  return route.kind == Route::Kind::unicast && route.to == AddressRange::prefix(Address::any(route.to.family()), 0);
+}
+
+// New connections from the hosts of that network; nothing if none can come from there.
+std::optional<Box> from_network(Regions& regions, const PodView& pod, const Route& route) {
+  Sets& sets = regions.sets();
+  const Family family = route.to.family();
+  const std::vector<std::string>& interfaces = regions.universe().interfaces;
+  const auto interface = std::ranges::find(interfaces, route.device);
+  if (route.kind != Route::Kind::unicast || leads_everywhere(route) || route.to.first.is_link_local() ||
+      route.device == "lo" || interface == interfaces.end())
+    return {};
+  Box box = regions.everything(Direction::in, family);
+  box[index(Field::state)] = sets.single(0);
+  box[index(Field::mark)] = sets.single(regions.universe().mark_class(0));
+  box[index(Field::interface)] = sets.single(static_cast<Value>(interface - interfaces.begin()));
+  box[index(Field::source)] = sets.difference(sets.of({{value_of(route.to.first), value_of(route.to.last)}}),
+                                              own_addresses(regions, pod, family));
+  if (box[index(Field::source)] == Sets::empty) return {};
+  return box;
+}
+
 }  // namespace
 
-std::vector<Box> forwarded_dns(Regions& regions, const PodView& pod) {
+const Route* default_route(const PodView& pod, Family family) {
+  const auto found = std::ranges::find_if(
+      pod.routes, [&](const Route& route) { return leads_everywhere(route) && route.to.family() == family; });
+  return found == pod.routes.end() ? nullptr : &*found;
+}
+
+std::vector<Box> forwarded(Regions& regions, const PodView& pod) {
   std::vector<Box> boxes;
-  Sets& sets = regions.sets();
-  const std::vector<std::string>& interfaces = regions.universe().interfaces;
   for (const Route& route : pod.routes) {
-    const auto interface = std::ranges::find(interfaces, route.device);
-    const bool leads_everywhere = route.to == AddressRange::prefix(Address::any(route.to.family()), 0);
-    if (route.kind != Route::Kind::unicast || leads_everywhere || route.to.first.is_link_local() ||
-        route.device == "lo" || interface == interfaces.end())
-      continue;
-    Box box = regions.everything(Direction::in, route.to.family());
-    const auto only = [&](Field field, Sets::Id values) {
-      box[index(field)] = sets.intersection(box[index(field)], values);
-    };
-    only(Field::state, sets.single(0));
-    only(Field::mark, sets.single(regions.universe().mark_class(0)));
-    only(Field::protocol, sets.single(udp));
-    only(Field::destination_port, sets.single(dns_port));
-    only(Field::source_port, regions.client_ports(pod));
-    only(Field::interface, sets.single(static_cast<Value>(interface - interfaces.begin())));
-    only(Field::source, sets.of({{value_of(route.to.first), value_of(route.to.last)}}));
-    Sets::Id& source = box[index(Field::source)];
-    source = sets.difference(source, own_addresses(regions, pod, route.to.family()));
-    if (source != Sets::empty) boxes.push_back(box);
+    std::optional<Box> box = from_network(regions, pod, route);
+    const Route* way_out = default_route(pod, route.to.family());
+    if (!box || way_out == nullptr || way_out->device == route.device) continue;
+    constexpr std::size_t source = index(Field::source);
+    constexpr std::size_t destination = index(Field::destination);
+    (*box)[destination] = regions.ordinary(pod, Direction::out, route.to.family())[destination];
+    (*box)[index(Field::cgroup)] = regions.sets().single(0);
+    const auto same = std::ranges::find_if(boxes, [&](Box one) {
+      one[source] = (*box)[source];
+      return one == *box;
+    });
+    if (same == boxes.end()) {
+      boxes.push_back(*box);
+    } else {
+      (*same)[source] = regions.sets().set_union((*same)[source], (*box)[source]);
+    }
   }
   return boxes;
 }
 
+std::vector<Box> forwarded_dns(Regions& regions, const PodView& pod) {
+  std::vector<Box> boxes;
+  for (const Route& route : pod.routes) {
+    std::optional<Box> box = from_network(regions, pod, route);
+    if (!box) continue;
+    (*box)[index(Field::protocol)] = regions.sets().single(udp);
+    (*box)[index(Field::destination_port)] = regions.sets().single(dns_port);
+    (*box)[index(Field::source_port)] = regions.client_ports(pod);
+    boxes.push_back(*box);
+  }
+  return boxes;
+}
+
+const std::string& interface_of(const Regions& regions, const Box& box) {
+  const Value number = regions.sets().intervals(box[index(Field::interface)]).front().first;
+  return regions.universe().interfaces.at(static_cast<std::size_t>(number));
+}
+
 bool loses_forwarded_replies(Regions& regions, const Box& queries, const Ending& ending) {
-  const Value in = regions.sets().intervals(queries[index(Field::interface)]).front().first;
   return ending.kind == Outcome::Kind::forwarded && ending.answers == Outcome::Answers::lost &&
-         ending.interface != regions.universe().interfaces.at(static_cast<std::size_t>(in));
+         ending.interface != interface_of(regions, queries);
 }
 
 }  // namespace sidetrack::space

@@ -82,14 +82,15 @@ struct Regions::State {
 };
 
 struct Regions::Pod {
-  const Side& side;
-  FamilyRules ipv4{side.live, Family::ipv4};
-  FamilyRules ipv6{side.live, Family::ipv6};
+  const PodView view;
+  FamilyRules ipv4;
+  FamilyRules ipv6;
   States states;
   std::deque<State> about{1};  // by state
   std::size_t round = 0;
 
-  explicit Pod(const Side& of) : side(of) {}
+  Pod(PodView of, const std::vector<Live>& live)
+      : view(std::move(of)), ipv4(live, Family::ipv4), ipv6(live, Family::ipv6) {}
   State& at(States::Number number) {
     if (about.size() < states.size()) about.resize(states.size());
     return about[number];
@@ -124,14 +125,18 @@ Regions::Regions(std::vector<Side> sides, std::size_t most)
     }
   }
   if (!universe_.marks_known) std::ranges::for_each(sides_, forget_marks);
-  for (const Side& side : sides_) pods_.push_back(std::make_unique<Pod>(side));
+  for (const Side& side : sides_) {
+    auto& hops = pods_.emplace_back();
+    for (PodView& view : by_each_hop(side.pod)) hops.push_back(std::make_unique<Pod>(std::move(view), side.live));
+  }
 }
 
 Regions::~Regions() = default;
 
 Leaf Regions::leaf_of(Ending ending, const Step* step, bool inherited) {
+  std::vector<Leaf>& alike = by_hash_[hash_of(ending)];
   Leaf like = 0;
-  for (Leaf leaf = no_such_packet + 1; leaf < decisions_.size(); ++leaf) {
+  for (const Leaf leaf : alike) {
     if (decisions_[leaf].ending != ending) continue;
     if (like == 0) like = endings_[leaf];
     if (same_rule(decisions_[leaf].step, step) && decisions_[leaf].inherited == inherited) return leaf;
@@ -143,6 +148,7 @@ Leaf Regions::leaf_of(Ending ending, const Step* step, bool inherited) {
   decisions_.push_back({std::move(ending), step, inherited});
   const auto made = static_cast<Leaf>(decisions_.size() - 1);
   endings_.push_back(like == 0 ? made : like);
+  alike.push_back(made);
   return made;
 }
 
@@ -160,12 +166,12 @@ Regions::Followed Regions::follow(const Point& point, Pod& pod, States::Number t
   // Those of icmp too, for whose nobody asks: so it comes to the states of others.
   const Packet packet = universe_.packet_with_ports(point);
   Cell cell(universe_, sets_, diagrams_, paths_, known_, pod.states, point, packet, target);
-  const Side& side = pod.side;
+  const PodView& view = pod.view;
   const auto way = packet.direction;
   Intervals possible;  // interfaces
   for (Value i = 0; i < universe_.interfaces.size(); ++i) {
     const std::string& name = universe_.interfaces[static_cast<std::size_t>(i)];
-    const bool is_there = name.empty() || side.pod.interface(name) != nullptr;
+    const bool is_there = name.empty() || view.interface(name) != nullptr;
     if (is_there && universe_.can_be(way, i)) possible.push_back({i, i});
   }
   const Sets::Id interfaces = sets_.of(normal(std::move(possible)));
@@ -181,7 +187,7 @@ Regions::Followed Regions::follow(const Point& point, Pod& pod, States::Number t
     if (mapped.contains(*packet.destination) || (packet.source && mapped.contains(*packet.source))) return none();
   }
   // A bound socket may send what is for the pod itself out of it: that is `out`, too.
-  if (way != Direction::in && is_local(side.pod, *packet.destination, &cell) != (way == Direction::lo)) {
+  if (way != Direction::in && is_local(view, *packet.destination, &cell) != (way == Direction::lo)) {
     if (way == Direction::lo) return none();
     const Value bound = point[index(Field::interface)];
     const Sets::Id no_device = sets_.single(unbound);
@@ -189,7 +195,7 @@ Regions::Followed Regions::follow(const Point& point, Pod& pod, States::Number t
     if (bound == unbound) return none();
   }
   FamilyRules& rules = packet.destination->family == Family::ipv4 ? pod.ipv4 : pod.ipv6;
-  const auto all = possibilities(packet, side.pod, rules, cell);
+  const auto all = possibilities(packet, view, rules, cell);
   return {point, cell.legs(), all.empty() ? uncovered : leaf_of(cell.legs().back(), all)};
 }
 
@@ -427,9 +433,37 @@ Leaf Regions::passed(Leaf leaf, const Passing& passing) {
   return leaf_of(decision.ending, passing.left_alone ? &*passing.left_alone : nullptr, false);
 }
 
+// What ends differently by two next hops cannot be known.
+Leaf Regions::either(const Side& side, Leaf one, Leaf other) {
+  Ending like_one = decisions_[other].ending;
+  like_one.interface = decisions_[one].ending.interface;  // which hop it gets is another matter
+  if (like_one == decisions_[one].ending) return one;
+  Ending made;
+  made.kind = Outcome::Kind::unknown;
+  for (const Leaf leaf : {one, other}) {
+    const Ending& ending = decisions_[leaf].ending;
+    if (ending.either.empty()) made.either.push_back(ending);
+    made.either.insert(made.either.end(), ending.either.begin(), ending.either.end());
+  }
+  std::ranges::sort(made.either, {}, [](const Ending& place) { return ending_text(place); });
+  for (const Route& route : side.pod.routes) {
+    if (!route.other_devices.empty()) made.unknowns.push_back(fmt::format("the next hop by `{}`", ip_words(route)));
+  }
+  return leaf_of(std::move(made), nullptr, false);
+}
+
 // `outside`: no such packet, or uncovered.
 Regions::Node Regions::completed(Node outside, std::size_t number) {
-  Pod& pod = *pods_[number];
+  std::optional<Node> made;
+  for (const auto& pod : pods_[number]) {
+    const Node by_hop = completed(outside, *pod);
+    made =
+        made ? diagrams_.combined(*made, by_hop, [&](Leaf a, Leaf b) { return either(sides_[number], a, b); }) : by_hop;
+  }
+  return *made;
+}
+
+Regions::Node Regions::completed(Node outside, Pod& pod) {
   const Node inside = diagrams_.mapped(outside, [](Leaf leaf) { return leaf == uncovered ? yes : no; });
   for (const Box& whole : wholes_) {
     const Node region = diagrams_.of_box(whole, Diagrams::whole(yes), Diagrams::whole(no));
@@ -449,7 +483,15 @@ Regions::Node Regions::of(std::size_t number, Scope scope) {
 Regions::Node Regions::of(std::size_t number, std::span<const Box> boxes) { return completed(outside(boxes), number); }
 
 Leaf Regions::at(std::size_t number, const Point& point) {
-  Pod& pod = *pods_[number];
+  std::optional<Leaf> made;
+  for (const auto& pod : pods_[number]) {
+    const Leaf by_hop = at(*pod, point);
+    made = made ? either(sides_[number], *made, by_hop) : by_hop;
+  }
+  return *made;
+}
+
+Leaf Regions::at(Pod& pod, const Point& point) {
   const Followed followed = follow(point, pod, States::start);
   Leaf leaf = followed.end;
   if (leaf == uncovered) leaf = diagrams_.at(pod.at(followed.legs.back().from).further, point);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "model/error.h"
@@ -20,7 +21,8 @@
 
 namespace sidetrack::space {
 
-// A pod and all rules that its packets meet.
+// A pod and all rules that its packets meet. Where one of its routes has several next hops, packets take any of them:
+// what becomes of them is known where it is the same by each.
 struct Side {
   PodView pod;
   std::vector<Live> live;
@@ -68,6 +70,7 @@ class Regions {
 
   [[nodiscard]] const Universe& universe() const { return universe_; }
   [[nodiscard]] Sets& sets() { return sets_; }
+  [[nodiscard]] const Sets& sets() const { return sets_; }
   [[nodiscard]] Diagrams& diagrams() { return diagrams_; }
   [[nodiscard]] const Side& side(std::size_t number) const { return sides_[number]; }
   // The diagram with no_such_packet wherever a packet is not ordinary in that pod.
@@ -93,7 +96,7 @@ class Regions {
 
  private:
   static Universe universe_of(const std::vector<Side>& sides);
-  struct Pod;       // what is worked out once for a side
+  struct Pod;       // what is worked out once for a side, by one next hop of each route
   struct Followed;  // a packet
   struct Passing;
   struct Transition;
@@ -111,6 +114,9 @@ class Regions {
   Node outside(std::span<const Box> boxes);
   Node outside_ordinary(const PodView& pod, Scope scope = Scope::ordinary);
   Node completed(Node outside, std::size_t side);
+  Node completed(Node outside, Pod& pod);
+  Leaf at(Pod& pod, const Point& point);
+  Leaf either(const Side& side, Leaf one, Leaf other);
   Leaf leaf_of(Ending ending, const Step* step, bool inherited);
 
   std::vector<Side> sides_;
@@ -120,10 +126,11 @@ class Regions {
   ChainPaths paths_;
   std::vector<Box> wholes_;  // by way and family
   Cell::Known known_;
-  std::vector<std::unique_ptr<Pod>> pods_;  // of the sides
+  std::vector<std::vector<std::unique_ptr<Pod>>> pods_;  // of the sides
   std::deque<Step> steps_;
   std::vector<Decision> decisions_;
   std::vector<Leaf> endings_;
+  std::unordered_map<std::size_t, std::vector<Leaf>> by_hash_;  // of their endings
   std::size_t followed_ = 0;
   std::size_t most_followed_;
 };

@@ -119,6 +119,19 @@ Box intersection(Sets& sets, const Box& a, const Box& b) {
   return made;
 }
 
+bool is_within(const Sets& sets, const Box& part, const Box& whole) {
+  for (std::size_t i = 0; i < field_count; ++i) {
+    if (!sets.is_within(part[i], whole[i])) return false;
+  }
+  return true;
+}
+
+double share_of(const Sets& sets, const Box& part, const Box& whole) {
+  double share = 1;
+  for (std::size_t i = 0; i < field_count; ++i) share *= sets.share(part[i], whole[i]);
+  return share;
+}
+
 Family family_of(const Sets& sets, const Box& box) {
   return sets.contains(box[index(Field::family)], value_of(Family::ipv4)) ? Family::ipv4 : Family::ipv6;
 }

@@ -41,6 +41,9 @@ inline constexpr Value by_kernel = 0;  // of Field::source and source_port: the 
 using Point = std::array<Value, field_count>;
 using Box = std::array<Sets::Id, field_count>;  // the product of these sets
 [[nodiscard]] Box intersection(Sets& sets, const Box& a, const Box& b);
+[[nodiscard]] bool is_within(const Sets& sets, const Box& part, const Box& whole);
+// How much of the whole one it is: that of each field, multiplied.
+[[nodiscard]] double share_of(const Sets& sets, const Box& part, const Box& whole);
 [[nodiscard]] bool is_empty(const Box& box);
 // Of a box of one family.
 [[nodiscard]] Family family_of(const Sets& sets, const Box& box);

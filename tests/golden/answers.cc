@@ -92,17 +92,17 @@ std::filesystem::path answers_file(const Scenario& scenario) { return folder / (
 
 std::string answers(const Scenario& scenario) {
   auto [line, plan] = planned(scenario);
+  const PodView pod = assumed_pod(plan);
   std::string said;
   for (const BackendKind backend : {BackendKind::iptables_nft, BackendKind::nftables}) {
     const Live live = as_live(plan.ruleset, backend);
-    said += fmt::format("$ show   # {}\n{}\n", name(backend), show({&live, 1}, plan.routing, {}));
+    said += fmt::format("$ show   # {}\n{}\n", name(backend), show({&live, 1}, plan.routing, {.pod = &pod}));
   }
   const HostFacts facts = gather(line.config, line.names, {.may_lack_addresses = true});
   said += "$ lint --plan\n" +
           lint_text(lint::lint_options({.config = line.config, .facts = facts, .pod = {}, .manifest = nullptr}), false);
   for (std::size_t i = 0; i < std::size(packets); ++i)
     said += explained(packets[i], plan, as_live(plan.ruleset, all_backends[i % std::size(all_backends)]));
-  const PodView pod = assumed_pod(plan);
   const Live live = as_live(plan.ruleset, BackendKind::nftables);
   said += "\n$ explain --json   # the first packet\n" + json(explain(packet_of(packets[0]), pod, {&live, 1}));
   space::Regions regions({{pod, {live}}});

@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <gmock/gmock.h>
+
 #include "support/traffic.h"
 
 namespace sidetrack::netns {
 namespace {
 
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
 class Interfaces : public Traffic {
  protected:
   [[nodiscard]] Endpoint guest(std::uint16_t port) const { return {at().guest, port}; }
   [[nodiscard]] Endpoint pod_second(std::uint16_t port) const { return {at().pod_second, port}; }
+  [[nodiscard]] std::string said(const std::string& command) const {
+    return pod_->ns().program({"sh", "-c", program_under_test() + " " + command}).out;
+  }
 };
 INSTANTIATE_TEST_SUITE_P(, Interfaces, settings(), setting_name);
 
@@ -44,10 +53,16 @@ TEST_P(Interfaces, PassingTrafficIsInboundByDefault) {
   EXPECT_EQ(connect(from_guest, service(80)), landed(Role::outside, local(service(80))));
   apply(injected);
   EXPECT_EQ(connect(from_guest, service(80)), landed(Role::proxy_inbound, original(service(80))));
+  EXPECT_THAT(said("map --way forward"), ContainsRegex("forwarded tcp, from net1\n  everything  -> .*:15006 "));
+  EXPECT_THAT(said("map --way in"), Not(HasSubstr("forwarded")));
+  EXPECT_THAT(said("lint"), HasSubstr("ST013"));
+  EXPECT_THAT(said("show"), HasSubstr("forwarded TCP from net1 goes to port 15006"));
 }
 
 TEST_P(Interfaces, TrafficOfVirtualOnesIsOutbound) {
   apply("-b * -i * -k net1");
+  EXPECT_THAT(said("map --way forward"), ContainsRegex("forwarded tcp, from net1\n  everything  -> .*:15001 "));
+  EXPECT_THAT(said("lint"), Not(HasSubstr("ST013")));
   EXPECT_EQ(connect(from_guest, service(80)), landed(Role::proxy_outbound, original(service(80))));
   EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::proxy_inbound, original(pod(8080))));
 }

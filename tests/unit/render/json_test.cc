@@ -63,13 +63,14 @@ TEST(Json, HasKeysInSnakeCase) {
   ProbeResult failed{"outbound tcp ipv4", ProbeResult::Verdict::failed, "lost", std::chrono::milliseconds(1), {}, {}};
   failed.rules = plan.ruleset.rules;
   const Live live[] = {as_live(plan.ruleset, BackendKind::nftables)};
+  const std::vector<Obstacle> obstacles{{"rule", "packet", "planned", "instead"}};
   const std::pair<const char*, std::string> documents[] = {
       {"render", json(plan, config)},
       {"doctor", diagnosis_json(diagnosis())},
       {"diff", diff_json(compared)},
       {"verify --probe", probe_json({failed}, &compared)},
       {"verify --probe, unprivileged", probe_json({failed}, nullptr)},
-      {"show", show_json(live, compared.missing, std::vector<Obstacle>{{"rule", "packet", "planned", "instead"}})},
+      {"show", show_json(live, compared.missing, {.obstacles = obstacles})},
       {"explain", json(ask("-m TPROXY -i * -b *", "in tcp :80", BackendKind::iptables_nft))},
   };
   for (const auto& [name, document] : documents) {

@@ -17,6 +17,7 @@
 #include "render/effect.h"
 #include "unit/asking.h"
 #include "unit/live_rules.h"
+#include "unit/space/map_pieces.h"
 
 namespace sidetrack {
 namespace {
@@ -188,7 +189,7 @@ TEST(MapPicture, ColoursTheEnds) {
 TEST(MapJson, HasTheRegions) {
   Regions regions({dropping({tcp, owner(OwnerKind::uid, 7), dport({80, 90})})});
   const auto of = [&](const MapOptions& options) {
-    return nlohmann::json::parse(map_json(regions, 0, options))["regions"];
+    return nlohmann::json::parse(test::map_json(regions, 0, options))["regions"];
   };
   std::vector<std::string> found;
   for (const auto& region : of({.families = Family::ipv4, .ways = {Direction::out}})) {

@@ -268,7 +268,7 @@ TEST(ShowJson, HasAllOfAChain) {
                  chain(Family::ipv4, Table::nat, "OUTPUT", false, {})};
   const std::vector<Live> all{live};
   const std::vector<Obstacle> obstacles = {{"a rule", "a packet", "lands", "is dropped"}, {"many rules", "", "", ""}};
-  const nlohmann::json said = nlohmann::json::parse(show_json(all, {}, obstacles));
+  const nlohmann::json said = nlohmann::json::parse(show_json(all, {}, {.obstacles = obstacles}));
   EXPECT_EQ(said, nlohmann::json::parse(R"({
     "chains": [
       {"backend": "nftables", "families": ["ipv4", "ipv6"], "table": "netdev d", "chain": "coming", "whose": "other",

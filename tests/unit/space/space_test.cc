@@ -20,6 +20,7 @@
 #include "support/amount.h"
 #include "unit/asking.h"
 #include "unit/live_rules.h"
+#include "unit/space/map_pieces.h"
 #include "unit/space/random_rules.h"
 
 namespace sidetrack::space {
@@ -365,6 +366,48 @@ TEST(Map, SaysWhoseSourcePortItIs) {
   EXPECT_THAT(of({End::source, {{32768, 40000}}, true}), HasSubstr("from the usual ports"));
 }
 
+// A socket that is connected to a link-local address is bound to its interface, also after it is redirected.
+TEST(Space, TellsLinkLocalAddressesApart) {
+  const Plan plan = planned("-m TPROXY -b * -i 10.0.0.0/8");
+  Side side{assumed_pod(plan, {"net1"}), {as_live(plan.ruleset, BackendKind::iptables_legacy)}};
+  std::vector<Address> own;
+  for (const auto& [name, address] : {std::pair("eth0", "fe80::1"), {"net1", "fe80::2"}}) {
+    own.push_back(*Address::parse(address));
+    side.pod.interface(name)->addresses.push_back({own.back(), 64});
+  }
+  Regions regions({std::move(side)});
+  const Regions::Node root = regions.of(0);
+  for (const Address& to : own) {
+    Box box = regions.everything(Direction::lo, Family::ipv6);
+    box[index(Field::destination)] = regions.sets().single(value_of(to));
+    box[index(Field::uid)] = regions.sets().single(1337);
+    regions.diagrams().for_each(root, box, [&](const Box& part, Leaf leaf) {
+      const Point point = regions.example(part);
+      EXPECT_EQ(ending_text(regions.decision(leaf).ending), ending_text(regions.decision(regions.at(0, point)).ending))
+          << explain_words(regions.universe().packet(point));
+    });
+  }
+}
+
+// Of several next hops a connection takes any: what ends alike by each is certain.
+TEST(Map, FollowsEachNextHop) {
+  const Plan plan = planned("-i 10.0.0.0/8 -b * --ip-families ipv4");
+  Side side{assumed_pod(plan, {"net1"}),
+            {as_live(plan.ruleset, BackendKind::nftables),
+             rules_of_others(BackendKind::iptables_nft, Family::ipv4,
+                             {"filter -A OUTPUT -o net1 -p tcp --dport 80 -j DROP"})}};
+  side.pod.routes.front().other_devices = {"net1"};
+  EXPECT_EQ(explain(packet_of("out tcp 198.51.100.1:80"), side.pod, side.live).outcome.kind, Outcome::Kind::unknown);
+  EXPECT_EQ(explain(packet_of("out tcp 198.51.100.1:81"), side.pod, side.live).outcome.kind, Outcome::Kind::leaves);
+  Regions regions({std::move(side)});
+  const std::string text = map_text(regions, 0, {.families = Family::ipv4, .ways = {Direction::out}});
+  EXPECT_THAT(text, HasSubstr("-> cannot be known: the next hop by `ip route default dev eth0 table main` (dropped, or "
+                              "leaves untouched, by eth0)\n"));
+  EXPECT_THAT(text, HasSubstr("  everything but what follows "));
+  EXPECT_THAT(text,
+              HasSubstr("to 10.0.0.0/8; sent by any uid but 1337; sent by any gid but 1337  -> 127.0.0.1:15001 "));
+}
+
 TEST(Map, AsJsonNamesAPolicyThatDecides) {
   Side side = side_of("-m NONE --ip-families ipv4", BackendKind::iptables_legacy);
   push(side, Table::filter, "OUTPUT", {ProtocolMatch{Protocol::tcp}}, Verdict::accept);
@@ -372,7 +415,7 @@ TEST(Map, AsJsonNamesAPolicyThatDecides) {
     if (chain.name == "OUTPUT") chain.policy = Verdict::drop;
   }
   Regions regions({std::move(side)});
-  const std::string json = map_json(regions, 0, {.families = Family::ipv4, .ways = {Direction::out}});
+  const std::string json = test::map_json(regions, 0, {.families = Family::ipv4, .ways = {Direction::out}});
   EXPECT_THAT(json, HasSubstr(R"("policy": "drop")"));
 }
 
@@ -380,7 +423,8 @@ TEST(Map, AsJsonNamesAPolicyThatDecides) {
 TEST(Map, NamesTheFieldsOfARegion) {
   const Plan plan = planned("-i * -b * -x 10.99.0.0/16 -o 22 --ip-families ipv4");
   Regions regions({{assumed_pod(plan), {as_live(plan.ruleset, BackendKind::nftables)}}});
-  const auto json = nlohmann::json::parse(map_json(regions, 0, {.families = Family::ipv4, .ways = {Direction::out}}));
+  const auto json =
+      nlohmann::json::parse(test::map_json(regions, 0, {.families = Family::ipv4, .ways = {Direction::out}}));
   std::set<std::string> seen;
   for (const auto& region : json.at("regions")) {
     for (const auto& [name, values] : region.at("packets").items()) {
