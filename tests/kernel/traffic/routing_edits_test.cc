@@ -32,6 +32,7 @@ class RoutingEdits : public Traffic {
   [[nodiscard]] std::string explained(const char* way, const Endpoint& to) const {
     std::vector<std::string> words{program_under_test(), "explain", way, "tcp", to.text(), "--brief"};
     if (std::string_view(way) == "out") words.insert(words.end(), {"--uid", "1000"});
+    if (std::string_view(way) == "in") words.insert(words.end(), {"--from", std::string(at().client)});
     return pod_->ns().program(words).out;
   }
   [[nodiscard]] Output verified(std::string_view options) const {
@@ -53,9 +54,14 @@ constexpr Edit edits[] = {
      "{ip} rule add pref 0 lookup local", true, true},
     {"it is looked up later", "{ip} rule add pref 5 lookup local; {ip} rule del pref 0",
      "{ip} rule add pref 0 lookup local; {ip} rule del pref 5", false, false},
+    // The rest of its network still is; ::1 has none.
+    {"127.0.0.1 alone is not local", "[ {loopback} = ::1 ] || ip route del local 127.0.0.1 dev lo table local",
+     "[ {loopback} = ::1 ] || ip route add local 127.0.0.1 dev lo table local proto kernel", false, false},
     {"no address of loopback is local",
      "{ip} route del local {loopback} dev lo table local; {ip} route del local {all} dev lo table local || true",
      "{ip} route add local {all} dev lo table local proto kernel", true, false},
+    {"a host is reached by lo", "sysctl -qw net.ipv4.conf.all.rp_filter=1; {ip} route add {client} dev lo",
+     "sysctl -qw net.ipv4.conf.all.rp_filter=0; {ip} route del {client} dev lo", false, true},
     {"the pod's address is not local", "{ip} route del local {pod} dev eth0 table local",
      "{ip} route add local {pod} dev eth0 table local proto kernel", true, true},
     {"a rule looks up an empty table", "{ip} rule add pref 5 lookup 77", "{ip} rule del pref 5", false, false},
