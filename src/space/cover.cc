@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "space/forwarded.h"
+#include "walk/forwarded_dns.h"
 
 namespace sidetrack::space {
 namespace {

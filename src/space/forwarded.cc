@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "model/ports.h"
+#include "walk/forwarded_dns.h"
 
 namespace sidetrack::space {
 namespace {
@@ -19,18 +20,15 @@ Sets::Id own_addresses(Regions& regions, const PodView& pod, Family family) {
   return regions.sets().of(normal(std::move(all)));
 }
 
-bool leads_everywhere(const Route& route) {
-  return route.kind == Route::Kind::unicast && route.to == AddressRange::prefix(Address::any(route.to.family()), 0);
-}
-
 // New connections from the hosts of that network; nothing if none can come from there.
 std::optional<Box> from_network(Regions& regions, const PodView& pod, const Route& route) {
   Sets& sets = regions.sets();
-  const Family family = route.to.family();
+  const Family family = route.family();
   const std::vector<std::string>& interfaces = regions.universe().interfaces;
   const auto interface = std::ranges::find(interfaces, route.device);
-  if (route.kind != Route::Kind::unicast || leads_everywhere(route) || route.to.first.is_link_local() ||
-      route.device == "lo" || interface == interfaces.end())
+  const bool leads_everywhere = route.to == AddressRange::prefix(Address::any(family), 0);
+  if (route.kind != Route::Kind::unicast || leads_everywhere || route.to.first.is_link_local() ||
+      !leads_behind(pod, family, route.device) || interface == interfaces.end())
     return {};
   Box box = regions.everything(Direction::in, family);
   box[index(Field::state)] = sets.single(0);
@@ -44,21 +42,14 @@ std::optional<Box> from_network(Regions& regions, const PodView& pod, const Rout
 
 }  // namespace
 
-const Route* default_route(const PodView& pod, Family family) {
-  const auto found = std::ranges::find_if(
-      pod.routes, [&](const Route& route) { return leads_everywhere(route) && route.to.family() == family; });
-  return found == pod.routes.end() ? nullptr : &*found;
-}
-
 std::vector<Box> forwarded(Regions& regions, const PodView& pod) {
   std::vector<Box> boxes;
   for (const Route& route : pod.routes) {
     std::optional<Box> box = from_network(regions, pod, route);
-    const Route* way_out = default_route(pod, route.to.family());
-    if (!box || way_out == nullptr || way_out->device == route.device) continue;
+    if (!box || default_route(pod, route.family()) == nullptr) continue;
     constexpr std::size_t source = index(Field::source);
     constexpr std::size_t destination = index(Field::destination);
-    (*box)[destination] = regions.ordinary(pod, Direction::out, route.to.family())[destination];
+    (*box)[destination] = regions.ordinary(pod, Direction::out, route.family())[destination];
     (*box)[index(Field::cgroup)] = regions.sets().single(0);
     const auto same = std::ranges::find_if(boxes, [&](Box one) {
       one[source] = (*box)[source];

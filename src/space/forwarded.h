@@ -9,9 +9,6 @@
 
 namespace sidetrack::space {
 
-// nullptr: there is none.
-[[nodiscard]] const Route* default_route(const PodView& pod, Family family);
-
 // New connections that come in by an interface which is not the way out, from networks that the pod reaches by it, to
 // others: one box of each interface and family.
 [[nodiscard]] std::vector<Box> forwarded(Regions& regions, const PodView& pod);

@@ -71,6 +71,19 @@ std::string text(const LostReplies& lost) {
       lost.interface, lost.packet, lost.why, lost.interface);
 }
 
+const Route* default_route(const PodView& pod, Family family) {
+  const auto found = std::ranges::find_if(pod.routes, [&](const Route& route) {
+    return route.to == AddressRange::prefix(Address::any(family), 0) && route.table == main_table &&
+           route.kind == Route::Kind::unicast;
+  });
+  return found == pod.routes.end() ? nullptr : &*found;
+}
+
+bool leads_behind(const PodView& pod, Family family, const std::string& interface) {
+  const Route* out = default_route(pod, family);
+  return interface != "lo" && (out == nullptr || !out->has_hop_by(interface));
+}
+
 bool may_lose_forwarded_dns(const Plan& plan, const PodView& pod) {
   const auto leads_out = std::ranges::count_if(pod.interfaces, [](const Interface& one) { return one.name != "lo"; });
   return leads_out > 1 && std::ranges::any_of(plan.ruleset.rules, gives_zone_to_replies);
@@ -85,7 +98,7 @@ std::vector<LostReplies> lost_forwarded_dns(const Plan& plan, const PodView& pod
       if (!gives_zone_to_replies(rule)) continue;
       for (const Family family : rule.families.list()) {
         const auto host = neighbour(interface, family);
-        if (!host) continue;
+        if (!host || !leads_behind(pod, family, interface.name)) continue;
         for (const Address& server : servers_of(rule, family)) {
           Packet query;
           query.direction = Direction::in;

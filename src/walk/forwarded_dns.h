@@ -21,6 +21,12 @@ struct LostReplies {
 };
 [[nodiscard]] std::string text(const LostReplies& lost);  // one line
 
+// Of table main; nullptr: there is none.
+[[nodiscard]] const Route* default_route(const PodView& pod, Family family);
+
+// Whether hosts behind the pod may be reached by the interface: it is not that of the default route.
+[[nodiscard]] bool leads_behind(const PodView& pod, Family family, const std::string& interface);
+
 // One of each interface at most. `live`: what is there, or after_apply().
 [[nodiscard]] std::vector<LostReplies> lost_forwarded_dns(const Plan& plan, const PodView& pod,
                                                           std::span<const Live> live);

@@ -171,6 +171,22 @@ TEST_P(ForwardedDns, ToAnyServer) {
   ASSERT_EQ(with_backend("apply", options + Words{"--track-forwarded-dns"}).exit_code, 0);
   EXPECT_EQ(query(from_guest, at().other_dns), Role::outside);
   EXPECT_EQ(explained(at().other_dns), "arrive");
+  // Hosts outside are not behind the pod, though they could ask a server that is.
+  EXPECT_THAT(lint().out, Not(HasSubstr("ST012")));
+  EXPECT_THAT(map(), Not(HasSubstr("forwarded DNS")));
+}
+
+// Queries from outside to a server behind the pod are no matter, and no interface for them is advised.
+TEST_P(ForwardedDns, ToAServerBehindThePodIsNoMatter) {
+  masquerade();
+  const Words options = Words{"-i", "*", "-b", "*", "-k", "docker0", "--redirect-dns"} +
+                        Words{"--dns-server", both(&Addresses::guest), "--track-forwarded-dns"};
+  for (const char* command : {"apply", "verify"}) {
+    const Output output = with_backend(command, options);
+    EXPECT_EQ(output.exit_code, 0) << output.err;
+    EXPECT_THAT(output.err, Not(HasSubstr("are lost")));
+  }
+  EXPECT_THAT(lint().out, Not(HasSubstr("ST012")));
 }
 
 // Without a translation nothing has to be undone.
