@@ -161,23 +161,28 @@ std::string injected(const ManifestOptions& options, std::vector<std::string>& n
     all.push_back(parse_documents(std::move(file)));
     read_namespaces(all.back(), uids);
   }
-  for (Documents& documents : all) {
-    std::vector<std::size_t> changed;
-    for (const PodTemplate& pod : pods_of(documents, warnings)) {
-      if (!pod.has_pod_spec) {
-        notes.push_back(
-            not_injected(pod, "it has no containers yet: the webhook injects the pods that are made of it"));
-        continue;
-      }
-      add_misplaced(warnings, pod);
-      const Injected result = inject(pod, wanted, values, uids);
-      if (!result.not_injected.empty()) notes.push_back(not_injected(pod, result.not_injected));
-      add(warnings, pod, result.warnings);
-      if (result.changed) changed.push_back(pod.document);
+  const auto put_into = [&](const PodTemplate& pod) {
+    if (!pod.has_pod_spec) {
+      notes.push_back(not_injected(pod, "it has no containers yet: the webhook injects the pods that are made of it"));
+      return false;
     }
+    add_misplaced(warnings, pod);
+    const Injected result = inject(pod, wanted, values, uids);
+    if (!result.not_injected.empty()) notes.push_back(not_injected(pod, result.not_injected));
+    add(warnings, pod, result.warnings);
+    return result.changed;
+  };
+  for (Documents& documents : all) {
+    const auto pods = pods_of(documents, warnings);
+    auto next = pods.begin();
+    const auto change = [&](const Document& document) {
+      bool is_changed = false;
+      for (; next != pods.end() && next->document == document.number; ++next) is_changed |= put_into(*next);
+      return is_changed;
+    };
     if (!text.empty() && !text.ends_with('\n')) text += '\n';
     if (!text.empty()) text += "---\n";
-    text += written(documents, changed);
+    text += written(documents, change);
   }
   return text;
 }

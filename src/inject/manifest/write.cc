@@ -92,30 +92,28 @@ constexpr std::string_view mark = "---\n";
 
 std::string json_text(const Node& root, Layout layout) { return JsonWriter(layout).written(root); }
 
-std::string written(const Documents& documents, std::span<const std::size_t> changed) {
-  if (changed.empty()) return documents.text;
-  if (documents.form == Form::json) {
-    std::string text;
-    for (const Document& document : documents.list) text += json_text(document.root, Layout::indented) + "\n";
-    return text;
-  }
-
+std::string written(Documents& documents, const Change& change) {
   const std::string_view all = documents.text;
   std::string text;
+  bool any = false;
   for (std::size_t i = 0; i < documents.list.size(); ++i) {
-    const Document& document = documents.list[i];
-    const bool is_changed = std::ranges::binary_search(changed, document.number);
+    Document& document = documents.list[i];
     // What is before the first, comments, is its own.
     const std::size_t begin = i == 0 ? 0 : document.begin;
     const std::size_t end = i + 1 < documents.list.size() ? documents.list[i + 1].begin : all.size();
-    if (is_changed) {
+    const bool is_changed = change(document);
+    any |= is_changed;
+    if (documents.form == Form::json) {
+      text += json_text(document.root, Layout::indented) + "\n";
+    } else if (is_changed) {
       if (document.marked) text += mark;
       text += yaml_text(document.root);
     } else {
       text += all.substr(begin, end - begin);
     }
+    document.root = {};
   }
-  return text;
+  return any ? text : documents.text;
 }
 
 }  // namespace sidetrack::manifest

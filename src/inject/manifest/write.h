@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
-#include <span>
+#include <functional>
 #include <string>
 
 #include "inject/manifest/read.h"
@@ -15,8 +15,11 @@ namespace sidetrack::manifest {
 enum class Layout : bool { one_line, indented };
 [[nodiscard]] std::string json_text(const Node& root, Layout layout = Layout::one_line);
 
-// The file with the documents as they are now, in its form. Those whose number is not in `changed`, which is in order,
-// keep every byte.
-[[nodiscard]] std::string written(const Documents& documents, std::span<const std::size_t> changed);
+// Changes a document. Returns whether it did.
+using Change = std::function<bool(const Document&)>;
+
+// The file, in its form, with its documents as they are after `change`, one after the other; each is empty afterwards.
+// Those that are not changed keep every byte.
+[[nodiscard]] std::string written(Documents& documents, const Change& change);
 
 }  // namespace sidetrack::manifest

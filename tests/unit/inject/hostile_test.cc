@@ -355,12 +355,16 @@ std::string injected_text(const std::string& text) {
   try {
     Documents documents = parse_documents(text, "a.yaml");
     std::vector<std::string> skipped;
-    std::vector<std::size_t> changed;
-    for (const PodTemplate& pod : pod_templates(documents, skipped)) {
-      static_cast<void>(init_arguments(pod, {}));
-      if (inject(pod, proxy(), {}).changed) changed.push_back(pod.document);
-    }
-    return written(documents, changed);
+    const auto pods = pod_templates(documents, skipped);
+    auto next = pods.begin();
+    return written(documents, [&](const Document& document) {
+      bool is_changed = false;
+      for (; next != pods.end() && next->document == document.number; ++next) {
+        static_cast<void>(init_arguments(*next, {}));
+        is_changed |= inject(*next, proxy(), {}).changed;
+      }
+      return is_changed;
+    });
   } catch (const Error& error) {
     return said(error);
   }
