@@ -483,11 +483,16 @@ ConfigDocument config_document(const Annotations& annotations, const Where& wher
                       std::nullopt};
   const auto text = sidetrack::find(annotations, proxy_config_annotation);
   if (!text) return made;
-  Documents documents = parse_documents(std::string(*text), made.where.place, limits_of_annotation);
-  if (documents.empty()) return made;
-  if (documents.list.size() > 1 || documents.list[0].root.type != Node::Type::mapping)
-    refuse(made.where, "the document", &documents.list[0].root, "one mapping, Istio's ProxyConfig");
-  made.root = std::move(documents.list[0].root);
+  // Of several documents of YAML the first counts, as for Istio.
+  Documents documents = parse_each_document(std::string(*text), made.where.place, limits_of_annotation);
+  if (documents.list.empty()) return made;
+  Document& first = documents.list[0];
+  if (first.problem) throw *first.problem;
+  const bool is_stream = documents.form == Form::json && documents.list.size() > 1;
+  if (first.root.is_null() && !is_stream) return made;
+  if (first.root.type != Node::Type::mapping || is_stream)
+    refuse(made.where, "the document", &first.root, "one mapping, Istio's ProxyConfig");
+  made.root = std::move(first.root);
   for (const Entry& entry : made.root->entries) {
     const auto is_read = [&](std::string_view field) { return entry.key == field; };
     if (std::ranges::any_of(mode_fields, is_read) || std::ranges::any_of(proxy_metadata_fields, is_read))

@@ -120,9 +120,10 @@ TEST(Pods, OfWhatIsWrongItIsSaidWhere) {
        "with spaces, not tabs"},
       {"kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: '[]'}}\n",
        "a.yaml: Pod: proxy.istio.io/config, line 1: the document: a list: expected one mapping, Istio's ProxyConfig"},
-      {"kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: \"a: 1\\n---\\na: 2\"}}\n",
-       "a.yaml: Pod: proxy.istio.io/config, line 1: the document: a mapping: expected one mapping, Istio's "
-       "ProxyConfig"},
+      {"kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: '{a: 1} {a: 2}'}}\n",
+       "a.yaml: Pod: proxy.istio.io/config, line 1, column 8: not YAML: did not find expected <document start>"},
+      {"kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: '{\"a\": 1} {\"a\": 2}'}}\n",
+       "a.yaml: Pod: proxy.istio.io/config: the document: a mapping: expected one mapping, Istio's ProxyConfig"},
       {"kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: 'interceptionMode: 5'}}\n",
        "a.yaml: Pod: proxy.istio.io/config: interceptionMode: '5': expected one of REDIRECT|TPROXY|NONE"},
       {"kind: Pod\nmetadata: {annotations: {proxy.istio.io/config: ''}}\n", "no error"},
@@ -159,6 +160,18 @@ TEST(Pods, ThatAreNotThereAreMissed) {
       arguments_of("kind: Rollout\nspec: {template: {spec: {containers: []}}}\n").warnings,
       ElementsAre("FILE: kind Rollout: not known, and left out: it seems to have a pod template, spec.template"));
   EXPECT_THAT(arguments_of("kind: Pod\n").warnings, IsEmpty());
+}
+
+// Of several documents Istio reads the first, whatever the others are.
+TEST(Pods, HaveOneProxyConfig) {
+  for (const char* more : {"", "\\n---\\ninterceptionMode: NONE", "\\n---\\na: ["}) {
+    EXPECT_THAT(arguments_of(fmt::format("kind: Pod\nmetadata: {{annotations: {{proxy.istio.io/config: "
+                                         "\"interceptionMode: TPROXY{}\"}}}}\n",
+                                         more))
+                    .text,
+                ::testing::HasSubstr("-m TPROXY "))
+        << more;
+  }
 }
 
 // A wrong part is left out, and said; the others are answered.
