@@ -34,7 +34,9 @@ InitArguments why_not_injected(const PodMetadata& pod, const HelmValues& helm, I
   }
   const auto annotation = find(pod.annotations, inject_annotation);
   const auto label = find(pod.labels, inject_annotation);
-  const std::string_view word = label ? *label : annotation.value_or("");
+  std::string_view word = label ? *label : annotation.value_or("");
+  if (const auto said = options::to_boolean(word); said && injector == Injector::sidetrack)
+    word = *said ? "true" : "false";  // as for the CNI plugin
   if (word == "false") {
     return not_injected("inject_false",
                         fmt::format("{} {} is false", label ? "the label" : "the annotation", inject_annotation));

@@ -685,7 +685,7 @@ TEST(Inject, DoesWhatArgsSays) {
     std::vector<std::string_view> values;
   };
   const std::vector<Choice> choices{
-      {"sidecar.istio.io/inject", {"true", "false", "no", ""}},
+      {"sidecar.istio.io/inject", {"true", "False", "no", ""}},
       {"sidecar.istio.io/interceptionMode", {"TPROXY", "NONE", "x", ""}},
       {"sidecar.istio.io/proxyCPU", {"1", "1Zi", ""}},
       {"sidecar.istio.io/userVolume", {"{}", "x", "[5]"}},

@@ -93,7 +93,7 @@ TEST(IstioInit, AWrongValueIsRefusedWithFileObjectAnnotationAndExpectation) {
       {"traffic.sidecar.istio.io/kubevirtInterfaces: '+'", "'+': expected the name of an interface"},
       {"istio.io/reroute-virtual-interfaces: a b", "'a b': expected an interface name"},
       {"status.sidecar.istio.io/port: http", "'http': expected a port from 1 to 65535, or 0 for none"},
-      {"sidecar.istio.io/inject: 'False'", "'False': expected true or false"},
+      {"sidecar.istio.io/inject: 'no'", "'no': expected true or false"},
       {"traffic.sidecar.istio.io/includeInboundPorts: '@/etc/passwd'", "not the name of a file"},
   };
   for (const auto& [line, expected] : all) {
@@ -349,12 +349,27 @@ TEST(ByIstio, PassesOnWhatIstioInitRefusesAndSaysSo) {
 }
 
 TEST(ByIstio, InjectsByDefaultForAnyOtherWord) {
-  const Said said = by_istio({"sidecar.istio.io/inject: 'False'"});
+  const Said said = by_istio({"sidecar.istio.io/inject: 'no'"});
   EXPECT_THAT(said.words, HasSubstr("-p 15001"));
-  EXPECT_THAT(said.warnings, ElementsAre(HasSubstr("sidecar.istio.io/inject: 'False': neither true nor false")));
+  EXPECT_THAT(said.warnings, ElementsAre(HasSubstr("sidecar.istio.io/inject: 'no': neither true nor false")));
   const std::string disabled = "global.proxy.autoInject=disabled";
   EXPECT_THAT(by_istio({}, disabled).words, HasSubstr("global.proxy.autoInject is disabled"));
   EXPECT_THAT(by_istio({"sidecar.istio.io/inject: 'true'"}, disabled).words, HasSubstr("-p 15001"));
+}
+
+// Sidetrack's takes the words that its CNI plugin takes.
+TEST(BySidetrack, InjectsByAnyWordForTrue) {
+  const auto said = [](const char* word) {
+    ManifestOptions options;
+    options.injector = Injector::sidetrack;
+    const Answer answer = answer_for(
+        fmt::format("kind: Pod\nmetadata: {{annotations: {{sidecar.istio.io/inject: '{}'}}}}\n", word), options);
+    EXPECT_THAT(answer.warnings, IsEmpty());
+    return answer.pods.at(0).init.not_injected;
+  };
+  for (const char* word : {"true", "True", "T", "1"}) EXPECT_EQ(said(word), "") << word;
+  for (const char* word : {"false", "FALSE", "f", "0"})
+    EXPECT_EQ(said(word), "the annotation sidecar.istio.io/inject is false") << word;
 }
 
 TEST(ByIstio, LeavesOutWhatItsTemplateDoesNotPass) {
