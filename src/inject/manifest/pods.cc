@@ -588,10 +588,14 @@ void add_namespaces(const Node& object, const Where& place, ProxyUids& uids) {
   const Node* metadata = member(&object, "metadata", Node::Type::mapping, place);
   const std::string name(text_of(metadata, "name", place));
   const Where here{place.place, fmt::format("{} {}", kind->text, excerpt(name))};
-  const Node* annotations = strings(metadata, "annotations", here);
-  const Node* range = annotations == nullptr ? nullptr : annotations->find(uid_range_annotation);
-  const std::string uid = range == nullptr ? "" : last_uid(*range, here);
-  if (!uid.empty()) uids.insert_or_assign(name, uid);
+  try {
+    const Node* annotations = strings(metadata, "annotations", here);
+    const Node* range = annotations == nullptr ? nullptr : annotations->find(uid_range_annotation);
+    const std::string uid = range == nullptr ? "" : last_uid(*range, here);
+    if (!uid.empty()) uids.insert_or_assign(name, ProxyUid{uid});
+  } catch (const Error& error) {
+    uids.insert_or_assign(name, ProxyUid{"", error});
+  }
 }
 
 void take_mode(const ConfigDocument& config, HelmValues& helm) {
@@ -692,8 +696,11 @@ void put_values(Node& node, const Variables& values, std::size_t& room) {
 }
 
 void take_namespace(const PodTemplate& pod, const ProxyUids& of_namespaces, PodMetadata& metadata) {
-  if (const auto uid = of_namespaces.find(pod.namespace_); uid != of_namespaces.end())
-    metadata.namespace_uid = uid->second;
+  const auto found = of_namespaces.find(pod.namespace_);
+  if (found == of_namespaces.end()) return;
+  if (const auto& problem = found->second.problem)
+    throw Error(problem->code(), fmt::format("{}: {}", where(pod).text(), problem->what()), problem->hint());
+  metadata.namespace_uid = found->second.uid;
 }
 
 }  // namespace

@@ -44,9 +44,14 @@ void set_parameters(Documents& documents);
 
 // The uid that Istio gives to the proxy in pods of a namespace, by its name: the last one of the range that OpenShift
 // has written into the Namespace, openshift.io/sa.scc.uid-range.
-using ProxyUids = std::map<std::string, std::string, std::less<>>;
+struct ProxyUid {
+  std::string uid;
+  std::optional<Error> problem{};  // why it is not known: what is there is no range
+};
+using ProxyUids = std::map<std::string, ProxyUid, std::less<>>;
 
-// Reads the range of each Namespace among the documents that has one. Throws Error (usage) for what is no range.
+// Reads the range of each Namespace among the documents that has one. Throws Error (usage) for metadata of another
+// type.
 void read_namespaces(const Documents& documents, ProxyUids& uids);
 
 // Throws Error (usage) for annotations that are no strings, and for more of them than Kubernetes takes.

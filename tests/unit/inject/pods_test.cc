@@ -349,7 +349,8 @@ metadata: {name: b, annotations: {openshift.io/sa.scc.uid-range: 0/1}}
 )",
                                               "a.yaml");
   read_namespaces(documents, uids);
-  EXPECT_EQ(uids, (ProxyUids{{"a", "1009"}})) << "Istio's template takes 0 for none";
+  ASSERT_EQ(uids.size(), 1U) << "Istio's template takes 0 for none";
+  EXPECT_EQ(uids.at("a").uid, "1009");
 }
 
 // Those beside it are there, and each is said once.
@@ -483,7 +484,8 @@ TEST(Namespaces, GiveTheLastUidOfTheirRange) {
                             range + "\"}}\n",
                         "a.yaml"),
         uids);
-    return uids["shop"];
+    if (uids.at("shop").problem) throw *uids.at("shop").problem;
+    return uids.at("shop").uid;
   };
   EXPECT_EQ(uid("1000670000/10000"), "1000679999");
   EXPECT_EQ(uid("5/1"), "5");
@@ -492,6 +494,41 @@ TEST(Namespaces, GiveTheLastUidOfTheirRange) {
     EXPECT_EQ(error_text([&] { (void)uid(wrong); }),
               std::string("a.yaml, line 2: Namespace shop: openshift.io/sa.scc.uid-range: a string '") + wrong +
                   "': expected START/SIZE or START-END, as OpenShift writes it");
+  }
+}
+
+// Of a range that is wrong no uid is known: another one would make a loop.
+TEST(Namespaces, WithAWrongRangeLeaveTheirPodsOut) {
+  const TemporaryFile file(R"(
+kind: Namespace
+metadata: {name: shop, annotations: {openshift.io/sa.scc.uid-range: 1000/}}
+---
+kind: Namespace
+metadata: {name: mail, annotations: {openshift.io/sa.scc.uid-range: 2000/10}}
+---
+kind: Pod
+metadata: {name: web, namespace: shop}
+---
+kind: Pod
+metadata: {name: host, namespace: shop}
+spec: {hostNetwork: true}
+---
+kind: Pod
+metadata: {name: smtp, namespace: mail}
+)");
+  for (const Injector injector : {Injector::istio, Injector::sidetrack}) {
+    ManifestOptions options;
+    options.files = {file.path()};
+    options.injector = injector;
+    std::vector<std::string> warnings, errors;
+    const auto pods = arguments(options, warnings, errors);
+    ASSERT_EQ(pods.size(), 2U);
+    EXPECT_EQ(pods[0].init.not_injected, "spec.hostNetwork is true");
+    EXPECT_THAT(words(pods[1].init), ::testing::Contains("2009"));
+    EXPECT_THAT(errors, ElementsAre(::testing::AllOf(
+                            ::testing::HasSubstr("document 3: Pod shop/web: "),
+                            ::testing::HasSubstr("line 3: Namespace shop: openshift.io/sa.scc.uid-range: a string "
+                                                 "'1000/': expected START/SIZE or START-END"))));
   }
 }
 
