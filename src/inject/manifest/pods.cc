@@ -422,22 +422,31 @@ std::optional<std::string> uid_of(std::string_view proxy, const Node* spec, cons
   return std::nullopt;
 }
 
+// What the injector has written into the pod; null if that cannot be read, which inject() says.
+Node status_of(const Annotations& annotations) {
+  try {
+    if (const auto text = sidetrack::find(annotations, status_annotation))
+      return parse_json(*text, status_annotation, limits_of_annotation)[0].root;
+  } catch (const Error&) {
+  }
+  return {};
+}
+
+bool names_container(const Node& status, std::string_view key, std::string_view container) {
+  const Node* names = status.find_any(key);
+  return names != nullptr && std::ranges::find(names->items, container, &Node::text) != names->items.end();
+}
+
 // Of a pod that is injected already: the container that the injector put first into it, if that is not istio-proxy.
 std::string proxy_of(const Annotations& annotations) {
-  const auto status = sidetrack::find(annotations, status_annotation);
-  if (!status) return std::string(proxy_container);
-  try {
-    const Node document = parse_json(*status, status_annotation, limits_of_annotation)[0].root;
-    for (const std::string_view key : {"containers", "initContainers"}) {
-      const Node* names = document.find(key);
-      if (names == nullptr) continue;
-      const auto is_proxy = [](const Node& name) { return name.text == proxy_container; };
-      if (std::ranges::any_of(names->items, is_proxy)) break;
-      for (const Node& name : names->items) {
-        if (name.text != init_container_name) return name.text;
-      }
+  const Node status = status_of(annotations);
+  for (const std::string_view key : {"containers", "initContainers"}) {
+    const Node* names = status.find_any(key);
+    if (names == nullptr) continue;
+    if (names_container(status, key, proxy_container)) break;
+    for (const Node& name : names->items) {
+      if (name.text != init_container_name) return name.text;
     }
-  } catch (const Error&) {  // inject() says so
   }
   return std::string(proxy_container);
 }
@@ -864,7 +873,7 @@ std::optional<InitArguments> own_arguments(const PodTemplate& pod, const Annotat
     said = args_in_overrides(annotations, name);
     return InitArguments{};
   }));
-  if (annotations.contains(status_annotation)) return std::nullopt;  // it is the injector's
+  if (names_container(status_of(annotations), "initContainers", name)) return std::nullopt;  // it is the injector's
   if (by_plugin) {
     // One of this name beside it stays, and runs.
     if (const Node* args = own_init(pod, init_container_name).second)

@@ -429,6 +429,14 @@ TEST(ByIstio, TakesTheArgumentsOfThePodsOwnContainers) {
   EXPECT_EQ(with(overrides, "{}"), "-p 8");
   EXPECT_EQ(with(overrides, spec("istio-init")), "-p 8");
   EXPECT_THAT(with(overrides, "{}", cni), HasSubstr("-p 15001 "));
+  // Of a pod that is injected already what the status does not list is the pod's own.
+  const auto with_status = [&](const std::string& containers) {
+    return by_istio({overrides, "sidecar.istio.io/status: '{\"initContainers\": " + containers + "}'"}).words;
+  };
+  EXPECT_EQ(with_status("null"), "-p 8");
+  EXPECT_EQ(with_status(R"(["istio-proxy"])"), "-p 8");
+  EXPECT_THAT(with_status(R"(["istio-init"])"), HasSubstr("-p 15001 "));
+  EXPECT_EQ(with_status("x"), "-p 8") << "it cannot be read";
   EXPECT_THAT(
       with("proxy.istio.io/overrides: '{\"containers\": [{\"name\": \"istio-init\", \"args\": [\"x\"]}]}'", "{}"),
       HasSubstr("-p 15001 "));
