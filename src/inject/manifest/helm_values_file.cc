@@ -208,7 +208,7 @@ class ValuesReader {
     for (const Entry& entry : variables.entries) {
       std::string name = fmt::format("{}.{}", proxy_metadata_value, entry.key);
       if (entry.value.type != Node::Type::string && !entry.value.is_null())
-        refuse(file_, entry.value, name, "a string");
+        refuse(file_, entry.value, name, "a string, in quotes");
       set(std::move(name), entry.value.text, entry.value.is_null());
     }
   }

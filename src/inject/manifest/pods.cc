@@ -530,6 +530,8 @@ InitArguments arguments_of(const Node& args, std::string_view container, const W
     if (word.type != Node::Type::string) refuse(where, fmt::format("{}: args", from), &word, "a string");
     const bool is_first = &word == &args.items.front();
     if (is_first && word.text == program_word) continue;
+    if (is_first && !word.text.starts_with('-'))
+      refuse(where, fmt::format("{}: args", from), &word, fmt::format("{}, or an option, first", program_word));
     auto& all = made.arguments;
     if (waits && may_be_value(word.text, all.back().option)) {
       all.back().value = word.text;

@@ -160,7 +160,7 @@ TEST(HelmValuesFile, SaysInWhichLineWhatIsWrong) {
       {"meshConfig:\n  defaultConfig:\n    proxyMetadata: a\n",
        "values.yaml, line 3: meshConfig.defaultConfig.proxyMetadata: a string 'a': expected a mapping"},
       {"meshConfig:\n  defaultConfig:\n    proxyMetadata: {A: 5}\n",
-       "values.yaml, line 3: meshConfig.defaultConfig.proxyMetadata.A: a number '5': expected a string"},
+       "values.yaml, line 3: meshConfig.defaultConfig.proxyMetadata.A: a number '5': expected a string, in quotes"},
       {"kind: IstioOperator\nspec: a\n", "values.yaml, line 2: spec: a string 'a': expected a mapping"},
       {"global: {proxy: {}}\nglobal: {}\n", "values.yaml, line 2: 'global': duplicate key"},
       {"sidecarInjectorWebhook: {defaultTemplates: a}\n",

@@ -670,7 +670,7 @@ TEST(HelmValues, ThatNoPodCouldHaveAreRefusedWithoutOne) {
   EXPECT_THAT(error({"global: {proxy: 5}\n"}), HasSubstr("line 1: global.proxy: a number '5': expected a mapping"));
   EXPECT_THAT(error({"kind: ConfigMap\n"}), HasSubstr("kind: a string 'ConfigMap': expected Helm values, or an"));
   EXPECT_THAT(error({"meshConfig: {defaultConfig: {proxyMetadata: {A: true}}}\n"}),
-              HasSubstr("meshConfig.defaultConfig.proxyMetadata.A: a boolean 'true': expected a string"));
+              HasSubstr("meshConfig.defaultConfig.proxyMetadata.A: a boolean 'true': expected a string, in quotes"));
 }
 
 // What counts for all pods may be as long as a pod's annotations.
@@ -716,6 +716,15 @@ TEST(Pod, ThatIsInjectedStandsForItsContainer) {
   EXPECT_THAT(line.config.inbound_exclude_ports, ElementsAre(15090, 15021, 123));
   EXPECT_TRUE(line.config.dual_stack);
   EXPECT_FALSE(line.run_validation);
+}
+
+// All options in one word are none of istio-init's; a shell may understand them.
+TEST(Pod, WhoseArgumentsAreOneWordIsRefused) {
+  const std::string text =
+      "kind: Pod\nspec: {initContainers: [{name: istio-init, args: ['istio-iptables -p 15001']}]}\n";
+  EXPECT_EQ(error_of_manifest(text, Injector::istio),
+            "FILE, line 2: Pod: container istio-init: args: a string 'istio-iptables -p 15001': expected "
+            "istio-iptables, or an option, first");
 }
 
 TEST(Pod, NamesNoFilesOfItsReader) {
