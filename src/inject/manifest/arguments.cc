@@ -50,14 +50,20 @@ void add(std::vector<std::string>& warnings, const PodTemplate& pod, const std::
   for (const std::string& warning : of_pod) warnings.push_back(fmt::format("{}: {}", title(pod), warning));
 }
 
+// Objects that are left out.
+void add_skipped(std::vector<std::string>& warnings, const Documents& documents,
+                 const std::vector<std::string>& skipped) {
+  for (const std::string& why : skipped)
+    warnings.push_back(why.starts_with(documents.name) ? why : fmt::format("{}: {}", excerpt(documents.name), why));
+}
+
 // All of a file, with what a reader should know of the others.
 std::vector<PodTemplate> pods_of(Documents& documents, std::vector<std::string>& warnings) {
   if (documents.empty())
     throw Error(ExitCode::usage, fmt::format("{}: empty: expected {}", excerpt(documents.name), kinds_with_pods));
   std::vector<std::string> skipped;
   auto pods = pod_templates(documents, skipped);
-  for (const std::string& why : skipped)
-    warnings.push_back(why.starts_with(documents.name) ? why : fmt::format("{}: {}", excerpt(documents.name), why));
+  add_skipped(warnings, documents, skipped);
   const bool is_understood =
       std::ranges::none_of(documents.list, [](const Document& document) { return document.problem.has_value(); });
   if (pods.empty() && skipped.empty() && is_understood)
@@ -190,7 +196,8 @@ std::string injected(const ManifestOptions& options, std::vector<std::string>& n
 namespace {
 
 // The one pod of --pod, which is a part of the documents.
-PodArguments the_pod(Documents& documents, const HelmValues& values, Injector injector) {
+PodArguments the_pod(Documents& documents, const HelmValues& values, Injector injector,
+                     std::vector<std::string>& warnings) {
   std::vector<std::string> skipped;
   const auto pods = pod_templates(documents, skipped);
   ProxyUids uids;
@@ -220,6 +227,7 @@ PodArguments the_pod(Documents& documents, const HelmValues& values, Injector in
     refuse(fmt::format("{} pods that are injected: {}: expected one", titles.size(), fmt::join(titles, ", ")),
            "sidetrack args shows the options of each; kubectl get KIND NAME -o yaml prints one");
   }
+  add_skipped(warnings, documents, skipped);
   return std::move(with_rules.front());
 }
 
@@ -254,7 +262,7 @@ OptionsOfPod options_of_pod(const ManifestOptions& options) {
   Documents documents = documents_of_pod(options);
   std::vector<std::string> warnings;
   const HelmValues values = helm_values(options, warnings);
-  const PodArguments pod = the_pod(documents, values, options.injector);
+  const PodArguments pod = the_pod(documents, values, options.injector, warnings);
   const auto present = is_injected(pod.pod) ? present_init(pod.pod) : std::nullopt;
   OptionsOfPod made{words_of_rules(pod.init), present ? present->environment : init_environment(pod.pod, values),
                     std::move(warnings)};
@@ -277,7 +285,7 @@ lint::PodFacts facts_of_pod(const ManifestOptions& options) {
   Documents documents = documents_of_pod(options);
   std::vector<std::string> warnings;  // said with the options
   HelmValues values = helm_values(options, warnings);
-  const PodTemplate pod = the_pod(documents, values, options.injector).pod;
+  const PodTemplate pod = the_pod(documents, values, options.injector, warnings).pod;
   return facts_of(pod, metadata_of(pod, values).proxy);
 }
 

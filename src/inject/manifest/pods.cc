@@ -152,6 +152,8 @@ constexpr ElsewhereInfo elsewhere_table[] = {
     {"spec", of_its_own, "kubernetes.dask.org"},
     {"spec", of_its_own, "openfaas.com", "Function"},
     {"spec", of_its_own, "nuclio.io", "NuclioFunction"},
+    {"spec.environmentVariables", "its variables count for istio-init of the pods that it selects",
+     "networking.istio.io", "ProxyConfig"},
     {"spec.inheritedMetadata", "its controller makes pods with the annotations of spec.inheritedMetadata"},
     {"spec", of_its_own, "postgresql.cnpg.io", "Cluster"},
     {"spec.podAnnotations", with_annotations},

@@ -319,6 +319,8 @@ TEST(Pods, OfMoreKindsAreFoundOrNamed) {
       {"PostgresCluster, postgres-operator.crunchydata.com, {instances: []}", "its controller makes pods of it"},
       {"Tenant, minio.min.io, {}", "its controller makes pods of it"},
       {"Cluster, postgresql.cnpg.io, {}", "its controller makes pods of it"},
+      {"ProxyConfig, networking.istio.io, {environmentVariables: {A: b}}", "variables count for istio-init"},
+      {"ProxyConfig, networking.istio.io, {concurrency: 2}", ""},
       {"Odd, x.y, {podAnnotations: {}}", "annotations of spec.podAnnotations"},
       {"Odd, x.y, {a: {podAnnotations: {}}}", "it seems to have a pod template, spec.a.podAnnotations"},
   };
