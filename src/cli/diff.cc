@@ -10,11 +10,11 @@
 #include "model/printable.h"
 #include "model/scan.h"
 #include "render/effect.h"
-#include "render/read_rules.h"
 #include "render/render.h"
 #include "render/show.h"
 #include "system/sandbox.h"
 #include "system/worker.h"
+#include "text/read_rules.h"
 
 namespace sidetrack::cli {
 

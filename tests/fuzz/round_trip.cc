@@ -7,10 +7,10 @@
 
 #include "fuzz.h"
 #include "mesh/plan.h"
-#include "render/read_rule.h"
-#include "render/read_rules.h"
 #include "render/render.h"
 #include "rule/iptables.h"
+#include "text/read_rule.h"
+#include "text/read_rules.h"
 
 using namespace sidetrack;
 using fuzz::Choices;

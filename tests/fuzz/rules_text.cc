@@ -2,8 +2,8 @@
 // The rules of a file or of a pod, which `diff --effect` compares: any text is refused by an error that can be read, or
 // is rules that are compared with themselves without a difference being found in their words.
 #include "fuzz.h"
-#include "render/read_rules.h"
 #include "rule/iptables.h"
+#include "text/read_rules.h"
 
 using namespace sidetrack;
 

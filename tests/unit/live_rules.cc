@@ -4,26 +4,11 @@
 #include <algorithm>
 
 #include "mesh/rule_words.h"
-#include "render/read_rule.h"
+#include "text/read_rule.h"
 
 namespace sidetrack {
 
 using namespace words;
-
-namespace {
-
-Target target_of_others(const Rule& rule) {
-  const auto* unknown = std::get_if<UnknownTarget>(&rule.target);
-  const auto* jump = std::get_if<Jump>(&rule.target);
-  if (jump != nullptr && jump->chain == "MASQUERADE") return Nat{End::source, {}, {}, "-j MASQUERADE"};
-  if (unknown == nullptr) return rule.target;
-  const auto address = AddressRange::parse(unknown->words.substr(unknown->words.rfind(' ') + 1));
-  if (unknown->words.starts_with("-j SNAT")) return Nat{End::source, address, {}, unknown->words};
-  if (unknown->words.starts_with("-j DNAT")) return Nat{End::destination, address, {}, unknown->words};
-  return rule.target;
-}
-
-}  // namespace
 
 Live rules_of_others(BackendKind backend, Family family, std::initializer_list<std::string_view> rules) {
   constexpr Table tables[] = {Table::raw, Table::mangle, Table::nat, Table::filter, Table::security};
@@ -34,7 +19,6 @@ Live rules_of_others(BackendKind backend, Family family, std::initializer_list<s
     Rule rule = read_rule(words.substr(blank + 1));
     rule.families = family;
     rule.table = *std::ranges::find(tables, words.substr(0, blank), [](Table table) { return name(table); });
-    rule.target = target_of_others(rule);
     auto found = std::ranges::find_if(
         live.chains, [&](const LiveChain& one) { return one.table == rule.table && one.name == rule.chain; });
     if (found == live.chains.end())

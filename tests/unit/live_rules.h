@@ -27,9 +27,7 @@ inline LiveChain chain(Families families, Table table, const char* name, bool ou
   return made;
 }
 
-// Rules of other programs in iptables' words, each after its table: "filter -A OUTPUT -p tcp -j DROP". Of the targets
-// that read_rule() does not take, `-j SNAT --to-source A`, `-j DNAT --to-destination A` and `-j MASQUERADE` are
-// understood.
+// Rules of other programs in iptables' words, each after its table: "filter -A OUTPUT -p tcp -j DROP".
 Live rules_of_others(BackendKind backend, Family family, std::initializer_list<std::string_view> rules);
 
 // Puts a rule of another program first into a chain of the first of them; makes the chain if there is none.

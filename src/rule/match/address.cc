@@ -21,7 +21,22 @@ constexpr xt::Spec<xt_iprange_mtinfo> iprange{"iprange", 1, 3};  // only read
 constexpr nft::KeyType ipv4_addr{"ipv4_addr", 7, 4, false};
 constexpr nft::KeyType ipv6_addr{"ipv6_addr", 8, 16, false};
 
+// 10.0.0.0/255.0.0.0, as iptables before 1.4 writes it
+std::optional<AddressRange> read_masked_range(std::string_view text, std::size_t slash) {
+  const auto address = Address::parse(text.substr(0, slash));
+  const auto mask = Address::parse(text.substr(slash + 1));
+  if (!address || !mask || address->family != mask->family) return {};
+  int length = 0;
+  for (const std::uint8_t byte : mask->view()) length += std::popcount(byte);
+  const AddressRange range = AddressRange::prefix(*address, length);
+  if (range.mask() != *mask) return {};  // has holes
+  return range;
+}
+
 std::optional<AddressRange> read_range(std::string_view text) {
+  const auto slash = text.find('/');
+  if (slash != std::string_view::npos && text.find_first_of(".:", slash) != std::string_view::npos)
+    return read_masked_range(text, slash);
   const auto dash = text.find('-');
   if (dash == std::string_view::npos) return AddressRange::parse(text);
   const auto first = Address::parse(text.substr(0, dash));
@@ -70,11 +85,12 @@ std::string AddressMatch::to_iptables() const {
 }
 
 std::optional<Match> AddressMatch::from_iptables(const MatchOption& option) {
-  if (option.name != "-s" && option.name != "-d") return {};
+  const bool source = option.name == "-s" || option.name == "--src-range";
+  if (!source && option.name != "-d" && option.name != "--dst-range") return {};
   auto all = read_each<AddressRange>(option.value, read_range);
   if (!all || std::ranges::any_of(*all, [&](const auto& one) { return one.family() != all->front().family(); }))
     return {};
-  return AddressMatch{option.name == "-s" ? End::source : End::destination, *std::move(all), option.negated};
+  return AddressMatch{source ? End::source : End::destination, *std::move(all), option.negated};
 }
 
 xt::Sources AddressMatch::sources() { return {}; }

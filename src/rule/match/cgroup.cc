@@ -19,6 +19,12 @@ constexpr xt::Spec<xt_cgroup_info_v2> cgroup{"cgroup", 2, 12};  // a gap, and th
 static_assert(xt::aligned(sizeof(xt_cgroup_info_v2)) == 528);
 static_assert(offsetof(xt_cgroup_info_v2, path) + XT_CGROUP_PATH_MAX == sizeof(xt_cgroup_info_v2) - 12);
 
+std::string without_slashes(std::string_view path) {
+  while (path.starts_with('/')) path.remove_prefix(1);
+  while (path.ends_with('/')) path.remove_suffix(1);
+  return std::string(path);
+}
+
 }  // namespace
 
 bool is_within_cgroup(std::string_view path, std::string_view of) {
@@ -35,7 +41,7 @@ std::string CgroupMatch::to_iptables() const {
 
 std::optional<Match> CgroupMatch::from_iptables(const MatchOption& option) {
   if (option.name != "--path" || option.module != "cgroup") return {};
-  return CgroupMatch{std::string(option.value), 0, option.negated};
+  return CgroupMatch{without_slashes(option.value), 0, option.negated};
 }
 
 xt::Sources CgroupMatch::sources() {
@@ -61,9 +67,7 @@ std::optional<std::vector<Match>> CgroupMatch::from_xt(const xt::ExtensionView& 
   if (std::ranges::any_of(std::string_view(info->path, sizeof info->path).substr(path.size()),
                           [](char c) { return c != '\0'; }))
     return {};
-  while (path.starts_with('/')) path.remove_prefix(1);
-  while (path.ends_with('/')) path.remove_suffix(1);
-  return std::vector<Match>{CgroupMatch{std::string(path), 0, info->invert_path != 0}};
+  return std::vector<Match>{CgroupMatch{without_slashes(path), 0, info->invert_path != 0}};
 }
 
 // socket cgroupv2 level 2 "kubepods/pod1"

@@ -106,7 +106,7 @@ std::string ConntrackStateMatch::to_iptables() const {
 }
 
 std::optional<Match> ConntrackStateMatch::from_iptables(const MatchOption& option) {
-  if (option.name != "--ctstate") return {};
+  if (option.name != "--ctstate" && option.name != "--state") return {};  // --state of -m state
   ConntrackStateMatch match{0, option.negated};
   for (const std::string_view item : split_at_each(option.value, ',')) {
     const auto* found = std::ranges::find(all_states, item, &NamedState::iptables);

@@ -140,7 +140,10 @@ bool OwnerMatch::is_like(const OwnerMatch& other) const { return kind == other.k
 
 std::string SocketMatch::to_iptables() const { return fmt::format("-m owner {}--socket-exists", exclamation(negated)); }
 
-std::optional<Match> SocketMatch::from_iptables(const MatchOption&) { return {}; }  // it has no value
+std::optional<Match> SocketMatch::from_iptables(const MatchOption& option) {
+  if (option.name != "--socket-exists") return {};
+  return SocketMatch{option.negated};
+}
 
 xt::Sources SocketMatch::sources() { return owner_sources; }
 

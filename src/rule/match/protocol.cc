@@ -5,12 +5,33 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "rule/nft/comparison.h"
 #include "rule/nft/fields.h"
 #include "rule/nft/writer.h"
 
 namespace sidetrack {
+namespace {
+
+// Other words for protocols: those that iptables prints for the ones that have no name here.
+constexpr std::pair<std::string_view, std::uint8_t> other_names[] = {
+    {"icmpv6", 58},
+    {"igmp", 2},
+    {"dccp", 33},
+    {"ipv6", 41},
+    {"gre", 47},
+    {"esp", 50},
+    {"ah", 51},
+    {"pim", 103},
+    {"ipcomp", 108},
+    {"sctp", 132},
+    {"mobility-header", 135},
+    {"ipv6-mh", 135},
+    {"udplite", 136},
+};
+
+}  // namespace
 
 std::string ProtocolMatch::to_iptables() const {
   const std::string_view known_name = name(protocol);
@@ -23,7 +44,10 @@ std::optional<Match> ProtocolMatch::from_iptables(const MatchOption& option) {
   for (const Protocol each : {Protocol::icmp, Protocol::tcp, Protocol::udp, Protocol::icmpv6}) {
     if (name(each) == option.value) return ProtocolMatch{each, option.negated};
   }
-  const auto number = read_number<std::uint8_t>(option.value);
+  auto number = read_number<std::uint8_t>(option.value);
+  for (const auto& [other, number_of] : other_names) {
+    if (other == option.value) number = number_of;
+  }
   if (!number) return {};
   return ProtocolMatch{static_cast<Protocol>(*number), option.negated};
 }

@@ -62,7 +62,9 @@ void CtZone::to_nft(nft::RuleWriter& writer) const {
 std::string Notrack::to_iptables() const { return "-j CT --notrack"; }
 
 std::optional<Target> Notrack::from_iptables(TargetWords words) {
-  if (words.size() != 3 || words[1] != "CT" || words[2] != "--notrack") return {};
+  const bool by_ct = words.size() == 3 && words[1] == "CT" && words[2] == "--notrack";
+  const bool by_name = words.size() == 2 && words[0] == "-j" && words[1] == "NOTRACK";
+  if (!by_ct && !by_name) return {};
   return Notrack{};
 }
 

@@ -20,10 +20,13 @@ static_assert(xt::aligned(sizeof(xt_connmark_tginfo2)) == 16);
 
 constexpr xt::Source connmark_sources[] = {{"CONNMARK", "xt_connmark", "CONFIG_NETFILTER_XT_CONNMARK"}};
 
-// --set-mark VALUE, --set-xmark VALUE/MASK
+// --set-xmark VALUE/MASK: the mask's bits become 0, then the value's are inverted. --set-mark VALUE/MASK: the value's
+// bits become 1, the others of the mask 0.
 std::optional<Masked> read_set_mark(TargetWords words, std::string_view name) {
   if (words.size() != 4 || words[1] != name || (words[2] != "--set-mark" && words[2] != "--set-xmark")) return {};
-  return read_masked(words[3]);
+  auto bits = read_masked(words[3]);
+  if (bits && words[2] == "--set-mark") bits->mask |= bits->value;
+  return bits;
 }
 
 // meta mark set 0x00000539, ct mark set ct mark & 0xfffff000 ^ 0x00000111
@@ -82,7 +85,9 @@ std::string Connmark::to_iptables() const {
   return kind == Kind::save ? "-j CONNMARK --save-mark" : "-j CONNMARK --restore-mark";
 }
 std::optional<Target> Connmark::from_iptables(TargetWords words) {
-  if (words.size() != 3 || words[1] != "CONNMARK") return {};
+  const bool all = words.size() == 7 && words[3] == "--nfmask" && words[4] == "0xffffffff" && words[5] == "--ctmask" &&
+                   words[6] == "0xffffffff";
+  if ((words.size() != 3 && !all) || words[1] != "CONNMARK") return {};
   if (words[2] == "--save-mark") return save;
   if (words[2] == "--restore-mark") return restore;
   return {};

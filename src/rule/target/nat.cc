@@ -6,6 +6,7 @@
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_nat.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "model/printable.h"
@@ -23,6 +24,77 @@ constexpr xt::Spec<nf_nat_ipv4_multi_range_compat> redirect_ipv4{"REDIRECT", 0};
 constexpr xt::Spec<nf_nat_range> redirect_ipv6{"REDIRECT", 0};
 static_assert(xt::aligned(sizeof(nf_nat_ipv4_multi_range_compat)) == 24);
 static_assert(xt::aligned(sizeof(nf_nat_range)) == 40);
+
+struct NatTarget {
+  std::string_view name;
+  End end;
+  std::string_view to_address;  // its option; empty: it takes ports alone
+};
+constexpr NatTarget nat_targets[] = {{"DNAT", End::destination, "--to-destination"},
+                                     {"SNAT", End::source, "--to-source"},
+                                     {"MASQUERADE", End::source, ""},
+                                     {"REDIRECT", End::destination, ""}};
+
+const NatTarget* nat_target(std::string_view name) {
+  const auto* found = std::ranges::find(nat_targets, name, &NatTarget::name);
+  return found != std::end(nat_targets) ? found : nullptr;
+}
+
+struct NatFlag {
+  unsigned bit;
+  std::string_view option;
+};
+constexpr NatFlag nat_flags[] = {{NF_NAT_RANGE_PROTO_RANDOM, "--random"},
+                                 {NF_NAT_RANGE_PROTO_RANDOM_FULLY, "--random-fully"},
+                                 {NF_NAT_RANGE_PERSISTENT, "--persistent"}};
+
+// In the words of iptables: "-j DNAT --to-destination 10.0.0.1:80 --random"
+Nat nat_of(const NatTarget& target, std::optional<AddressRange> addresses, std::optional<PortRange> ports,
+           unsigned flags) {
+  std::string words = fmt::format("-j {}", target.name);
+  if (target.to_address.empty()) {
+    if (ports) words += " --to-ports " + text(*ports);
+  } else {
+    words += fmt::format(" {} ", target.to_address);
+    const bool brackets = addresses && addresses->family() == Family::ipv6 && ports;
+    if (brackets) words += '[';
+    if (addresses) words += addresses->first.text();
+    if (addresses && addresses->first != addresses->last) words += '-' + addresses->last.text();
+    if (brackets) words += ']';
+    if (ports) words += ':' + text(*ports);
+  }
+  for (const NatFlag& flag : nat_flags) {
+    if ((flags & flag.bit) != 0) words += fmt::format(" {}", flag.option);
+  }
+  return {target.end, addresses, ports, std::move(words)};
+}
+
+std::optional<PortRange> read_ports(std::string_view text) {
+  const auto ranges = read_ranges<std::uint16_t>(text, '-');
+  return ranges && ranges->size() == 1 ? std::optional(ranges->front()) : std::nullopt;
+}
+
+std::optional<AddressRange> read_addresses(std::string_view text) {
+  const auto dash = text.find('-');
+  const auto first = Address::parse(text.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : Address::parse(text.substr(dash + 1));
+  if (!first || !last || first->family != last->family || *last < *first) return {};
+  return AddressRange{*first, *last};
+}
+
+// 10.0.0.1-10.0.0.9:80-90, :80, [fd00::1]:80, fd00::1
+bool read_destination(std::string_view text, std::optional<AddressRange>& addresses, std::optional<PortRange>& ports) {
+  const bool brackets = text.starts_with('[');
+  const auto bracket = text.find(']');
+  if (brackets && bracket == std::string_view::npos) return false;
+  const auto colon = brackets                            ? text.find(':', bracket)
+                     : text.find(':') == text.rfind(':') ? text.find(':')
+                                                         : std::string_view::npos;
+  const std::string_view first = brackets ? text.substr(1, bracket - 1) : text.substr(0, colon);
+  if (!first.empty() && !(addresses = read_addresses(first))) return false;
+  if (colon != std::string_view::npos && !(ports = read_ports(text.substr(colon + 1)))) return false;
+  return addresses || ports;
+}
 
 struct NatRange {
   unsigned flags;
@@ -64,9 +136,7 @@ std::optional<NatRange> decode_nat(const xt::ExtensionView& extension, Family fa
   return std::nullopt;
 }
 
-// "-j DNAT --to-destination 10.0.0.1:80 --random"; `to_address` is empty for targets that take ports alone.
-std::optional<Target> decode_nat(const xt::ExtensionView& extension, Family family, End end,
-                                 std::string_view to_address) {
+std::optional<Target> decode_nat(const xt::ExtensionView& extension, Family family, const NatTarget& target) {
   const auto range = decode_nat(extension, family);
   constexpr unsigned known =
       NF_NAT_RANGE_MAP_IPS | NF_NAT_RANGE_PROTO_SPECIFIED | NF_NAT_RANGE_PROTO_RANDOM_ALL | NF_NAT_RANGE_PERSISTENT;
@@ -76,28 +146,10 @@ std::optional<Target> decode_nat(const xt::ExtensionView& extension, Family fami
   if (!has(NF_NAT_RANGE_MAP_IPS) && (range->first != none || range->last != none)) return std::nullopt;
   if (!has(NF_NAT_RANGE_PROTO_SPECIFIED) && range->ports != PortRange{}) return std::nullopt;
   if (range->last < range->first || range->ports.last < range->ports.first) return std::nullopt;
-  std::string words = fmt::format("-j {}", extension.name);
-  if (to_address.empty()) {
-    if (has(NF_NAT_RANGE_MAP_IPS)) return std::nullopt;
-    if (has(NF_NAT_RANGE_PROTO_SPECIFIED)) words += " --to-ports " + text(range->ports);
-  } else {
-    words += fmt::format(" {} ", to_address);
-    const bool brackets = family == Family::ipv6 && has(NF_NAT_RANGE_PROTO_SPECIFIED);
-    if (has(NF_NAT_RANGE_MAP_IPS)) {
-      if (brackets) words += '[';
-      words += range->first.text();
-      if (range->first != range->last) words += '-' + range->last.text();
-      if (brackets) words += ']';
-    }
-    if (has(NF_NAT_RANGE_PROTO_SPECIFIED)) words += ':' + text(range->ports);
-  }
-  if (has(NF_NAT_RANGE_PROTO_RANDOM)) words += " --random";
-  if (has(NF_NAT_RANGE_PROTO_RANDOM_FULLY)) words += " --random-fully";
-  if (has(NF_NAT_RANGE_PERSISTENT)) words += " --persistent";
-  Nat nat{end, {}, {}, std::move(words)};
-  if (has(NF_NAT_RANGE_MAP_IPS)) nat.addresses = AddressRange{range->first, range->last};
-  if (has(NF_NAT_RANGE_PROTO_SPECIFIED)) nat.ports = range->ports;
-  return nat;
+  if (target.to_address.empty() && has(NF_NAT_RANGE_MAP_IPS)) return std::nullopt;
+  return nat_of(target,
+                has(NF_NAT_RANGE_MAP_IPS) ? std::optional(AddressRange{range->first, range->last}) : std::nullopt,
+                has(NF_NAT_RANGE_PROTO_SPECIFIED) ? std::optional(range->ports) : std::nullopt, range->flags);
 }
 
 }  // namespace
@@ -132,7 +184,7 @@ xt::Extension Redirect::to_xt(Family family) const {
 
 std::optional<Target> Redirect::from_xt(const xt::ExtensionView& extension, Family family) {
   if (extension.name != "REDIRECT") return {};
-  auto target = decode_nat(extension, family, End::destination, "");
+  auto target = decode_nat(extension, family, *nat_target("REDIRECT"));
   if (!target) return {};
   const auto& ports = std::get<Nat>(*target).ports;
   if (ports && ports->first == ports->last) {
@@ -152,7 +204,30 @@ Nat source_nat(const Address& address) {
 }
 
 std::string Nat::to_iptables() const { return printable(words); }
-std::optional<Target> Nat::from_iptables(TargetWords) { return {}; }
+
+std::optional<Target> Nat::from_iptables(TargetWords words) {
+  const NatTarget* target = words[0] == "-j" ? nat_target(words[1]) : nullptr;
+  if (target == nullptr) return {};
+  std::optional<AddressRange> addresses;
+  std::optional<PortRange> ports;
+  unsigned flags = 0;
+  for (std::size_t i = 2; i < words.size(); ++i) {
+    const auto* flag = std::ranges::find(nat_flags, words[i], &NatFlag::option);
+    const std::string_view option = words[i];
+    if (flag != std::end(nat_flags)) {
+      flags |= flag->bit;
+    } else if (++i == words.size()) {
+      return {};
+    } else if (option == "--to-ports" && target->to_address.empty()) {
+      if (!(ports = read_ports(words[i]))) return {};
+    } else if (option != target->to_address || !read_destination(words[i], addresses, ports)) {
+      return {};
+    }
+  }
+  const bool translates = addresses || ports || target->to_address.empty();
+  if (!translates) return {};
+  return nat_of(*target, addresses, ports, flags);
+}
 
 xt::Sources Nat::sources() {
   static constexpr xt::Source all[] = {{"SNAT", "xt_nat", "CONFIG_NETFILTER_XT_NAT"}};
@@ -180,10 +255,9 @@ xt::Extension Nat::to_xt(Family family) const {
 }
 
 std::optional<Target> Nat::from_xt(const xt::ExtensionView& extension, Family family) {
-  if (extension.name == "MASQUERADE") return decode_nat(extension, family, End::source, "");
-  if (extension.name == "DNAT") return decode_nat(extension, family, End::destination, "--to-destination");
-  if (extension.name == "SNAT") return decode_nat(extension, family, End::source, "--to-source");
-  return {};
+  const NatTarget* target = nat_target(extension.name);
+  if (target == nullptr) return {};
+  return decode_nat(extension, family, *target);
 }
 
 // snat ip to 169.254.7.127

@@ -23,9 +23,19 @@ std::string Tproxy::to_iptables() const {
 }
 
 std::optional<Target> Tproxy::from_iptables(TargetWords words) {
-  if (words.size() != 6 || words[1] != "TPROXY" || words[2] != "--tproxy-mark" || words[4] != "--on-port") return {};
-  const auto bits = read_masked(words[3]);
-  const auto port = read_number<std::uint16_t>(words[5]);
+  if (words.size() % 2 != 0 || words[1] != "TPROXY") return {};
+  std::optional<Masked> bits;
+  std::optional<std::uint16_t> port;
+  for (std::size_t i = 2; i < words.size(); i += 2) {
+    const bool anywhere = words[i] == "--on-ip" && (words[i + 1] == "0.0.0.0" || words[i + 1] == "::");
+    if (words[i] == "--tproxy-mark") {
+      bits = read_masked(words[i + 1]);
+    } else if (words[i] == "--on-port") {
+      port = read_number<std::uint16_t>(words[i + 1]);
+    } else if (!anywhere) {
+      return {};
+    }
+  }
   if (!bits || !port) return {};
   return Tproxy{*port, bits->value, bits->mask};
 }

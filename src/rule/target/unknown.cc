@@ -22,7 +22,9 @@ std::string NonTerminating::to_iptables() const { return printable(words); }
 
 std::optional<Target> NonTerminating::from_iptables(TargetWords words) {
   const std::string& name = words[1];
-  if (name != "LOG" && name != "NFLOG" && name != "TRACE") return {};
+  const bool without_options = name == "LOG" || name == "NFLOG" || name == "TRACE";  // others may be chains
+  const bool is_known = std::ranges::find(non_terminating, name) != std::end(non_terminating);
+  if (words[0] != "-j" || !(words.size() == 2 ? without_options : is_known)) return {};
   return NonTerminating{joined_words(words)};
 }
 

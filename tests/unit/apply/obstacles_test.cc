@@ -8,8 +8,8 @@
 #include <functional>
 
 #include "kernel/survey.h"
-#include "render/read_rule.h"
 #include "rule/iptables.h"
+#include "text/read_rule.h"
 #include "unit/asking.h"
 #include "unit/live_rules.h"
 #include "walk/explain.h"

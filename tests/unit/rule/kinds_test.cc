@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "render/read_rule.h"
 #include "rule/iptables.h"
 #include "rule/xt/rule_extensions.h"
+#include "text/read_rule.h"
 
 namespace sidetrack {
 namespace {
@@ -76,17 +76,15 @@ TEST(Kinds, TheirExamplesStandInTheOrderOfTheVariant) {
 
 TEST(Kinds, WordsAreReadBack) {
   for (const Match& match : matches) {
-    // What a set holds, or that a socket exists, is not read from words: such a match stays as it is written.
-    const bool is_opaque = std::holds_alternative<SetMatch>(match) || std::holds_alternative<SocketMatch>(match);
+    // What a set holds is not read from words: such a match stays as it is written.
+    const bool is_opaque = std::holds_alternative<SetMatch>(match);
     const Rule read = read_rule(iptables_words(rule(match, Verdict::return_)));
     ASSERT_EQ(read.matches.size(), 2U) << iptables_words(match);
     EXPECT_EQ(read.matches[1], is_opaque ? Match(UnknownMatch{iptables_words(match)}) : match) << iptables_words(match);
   }
   for (const Target& target : targets) {
-    const bool is_opaque = std::holds_alternative<Nat>(target);
     const Rule read = read_rule(iptables_words(rule(matches[0], target)));
-    EXPECT_EQ(read.target, is_opaque ? Target(UnknownTarget{iptables_words(target)}) : target)
-        << iptables_words(target);
+    EXPECT_EQ(read.target, target) << iptables_words(target);
   }
 }
 

@@ -13,11 +13,11 @@
 #include "model/error.h"
 #include "render/effect.h"
 #include "render/map.h"
-#include "render/read_rule.h"
-#include "render/read_rules.h"
 #include "rule/iptables.h"
 #include "space/regions.h"
 #include "support/amount.h"
+#include "text/read_rule.h"
+#include "text/read_rules.h"
 #include "unit/asking.h"
 #include "unit/live_rules.h"
 #include "unit/space/map_pieces.h"
@@ -751,7 +751,8 @@ TEST(ReadRule, UnderstandsWhatIsWritten) {
       }
     }
   }
-  const Rule unknown = read_rule("-A OUTPUT -p tcp -m statistic --mode random --probability 0.5 -j DNAT --to 1.2.3.4");
+  const Rule unknown =
+      read_rule("-A OUTPUT -p tcp -m statistic --mode random --probability 0.5 -j NETMAP --to 1.2.3.4");
   ASSERT_EQ(unknown.matches.size(), 2U);
   EXPECT_EQ(iptables_words(unknown.matches[1]), "-m statistic --mode random --probability 0.5");
   EXPECT_TRUE(std::holds_alternative<UnknownTarget>(unknown.target));
@@ -817,26 +818,12 @@ TEST(ReadRules, GuessesNothing) {
   };
   EXPECT_TRUE(std::holds_alternative<UnknownTarget>(target("-A OUTPUT -j NOPE")));
   EXPECT_TRUE(std::holds_alternative<Jump>(target("-A OUTPUT -j ISTIO_OUTPUT")));
-  for (const char* other : {"REDIRECT --to-port 1",
-                            "REDIRECT --to-ports 1 --random",
-                            "NOPE --to-ports 1",
-                            "TPROXY --mark 1 --on-port 2",
-                            "TPROXY --tproxy-mark 1 --port 2",
-                            "NOPE --tproxy-mark 1 --on-port 2",
-                            "TPROXY --tproxy-mark 1",
-                            "TPROXY --tproxy-mark x --on-port 2",
-                            "TPROXY --tproxy-mark 1 --on-port x",
-                            "TPROXY --tproxy-mark 1 --on-port 2 --on-ip 127.0.0.1",
-                            "MARK --or-mark 1",
-                            "NOPE --set-mark 1",
-                            "MARK --set-mark x",
-                            "CONNMARK --set-mark 1 --x",
-                            "NOPE --save-mark",
-                            "CONNMARK --zone",
-                            "CT --zone x",
-                            "NOPE --zone 1",
-                            "NOPE --notrack",
-                            "CT --helper ftp"})
+  for (const char* other :
+       {"NOPE --to-ports 1", "TPROXY --mark 1 --on-port 2", "TPROXY --tproxy-mark 1 --port 2",
+        "NOPE --tproxy-mark 1 --on-port 2", "TPROXY --tproxy-mark 1", "TPROXY --tproxy-mark x --on-port 2",
+        "TPROXY --tproxy-mark 1 --on-port x", "TPROXY --tproxy-mark 1 --on-port 2 --on-ip 127.0.0.1",
+        "MARK --or-mark 1", "NOPE --set-mark 1", "MARK --set-mark x", "CONNMARK --set-mark 1 --x", "NOPE --save-mark",
+        "CONNMARK --zone", "CT --zone x", "NOPE --zone 1", "NOPE --notrack", "CT --helper ftp"})
     EXPECT_TRUE(std::holds_alternative<UnknownTarget>(target(("-A OUTPUT -j " + std::string(other)).c_str()))) << other;
   EXPECT_EQ(std::get<Tproxy>(target("-A OUTPUT -j TPROXY --tproxy-mark 1/3 --on-port 2")), (Tproxy{2, 1, 3}));
   EXPECT_EQ(std::get<Redirect>(target("-A OUTPUT -j REDIRECT --to-ports 7")).port, 7);

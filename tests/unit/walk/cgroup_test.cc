@@ -7,9 +7,9 @@
 #include "mesh/plan.h"
 #include "model/error.h"
 #include "render/map.h"
-#include "render/read_rule.h"
 #include "rule/iptables.h"
 #include "space/regions.h"
+#include "text/read_rule.h"
 #include "unit/usual_config.h"
 #include "walk/explain.h"
 

@@ -368,7 +368,7 @@ TEST(Ways, OfConnectionsThatOthersTranslate) {
       rules_of_others(BackendKind::iptables_legacy, Family::ipv4,
                       {"nat -A POSTROUTING -d 10.1.0.0/16 -j MASQUERADE",
                        "nat -A POSTROUTING -d 10.2.0.0/16 -j SNAT --to-source 192.0.2.77",
-                       "nat -A POSTROUTING -d 10.3.0.0/16 -j SNAT --to-source 192.0.2.0/25",
+                       "nat -A POSTROUTING -d 10.3.0.0/16 -j SNAT --to-source 192.0.2.0-192.0.2.127",
                        "nat -A OUTPUT -d 10.4.0.0/16 -j DNAT --to-destination 10.2.0.9",
                        "nat -A PREROUTING -d 10.5.0.0/16 -j DNAT --to-destination 192.0.2.2",
                        "nat -A PREROUTING -d 10.6.0.0/16 -j DNAT --to-destination 10.1.0.6",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Rules that are read from the documents which Sidetrack writes.
-#include "render/read_rules.h"
+#include "text/read_rules.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "render/read_rules.h"
+#include "text/read_rules.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,8 +15,8 @@
 #include "mesh/plan.h"
 #include "model/error.h"
 #include "model/printable.h"
-#include "render/read_rule.h"
 #include "system/read_write.h"
+#include "text/read_rule.h"
 
 namespace sidetrack {
 namespace {

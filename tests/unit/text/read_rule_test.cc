@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Rules that are read from the words of iptables.
-#include "render/read_rule.h"
+#include "text/read_rule.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,8 +48,9 @@ TEST(ReadRule, IsAsItsWordsAre) {
            "-A C -m owner --uid-owner 1337 -j RETURN",
            "-A C -m owner ! --gid-owner 1337 -j RETURN",
            "-A C -m owner --uid-owner 1000-1999 -j RETURN",
-           "-A C -m cgroup --path /kubepods/a -j RETURN",
-           "-A C -m cgroup ! --path \"/with space\" -j RETURN",
+           "-A C -m cgroup --path kubepods/a -j RETURN",
+           "-A C -m cgroup ! --path \"with space\" -j RETURN",
+           "-A C -m owner --socket-exists -j RETURN",
            "-A C -m conntrack --ctstate INVALID -j DROP",
            "-A C -m conntrack --ctstate NEW -j ACCEPT",
            "-A C -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT",
@@ -67,7 +68,17 @@ TEST(ReadRule, IsAsItsWordsAre) {
            "-A C -j CONNMARK --restore-mark",
            "-A C -j CT --zone 1",
            "-A C -j CT --notrack",
+           "-A C -p tcp -j REDIRECT --to-ports 15001-15002",
+           "-A C -p tcp -j REDIRECT --to-ports 1 --random",
+           "-A C -j SNAT --to-source 10.0.0.1",
+           "-A C -p tcp -j SNAT --to-source 10.0.0.1-10.0.0.9:80-90 --random-fully --persistent",
+           "-A C -p tcp -j DNAT --to-destination :80",
+           "-A C -p tcp -j DNAT --to-destination [fd00::1]:80",
+           "-A C -j DNAT --to-destination fd00::1",
+           "-A C -j MASQUERADE",
+           "-A C -p tcp -j MASQUERADE --to-ports 1024-2048 --random",
            "-A C -j REJECT --reject-with tcp-reset",
+           "-A C -j TOS --set-tos 0x10/0x3f",
            "-A C -j LOG --log-prefix x",
            "-A C -j NFLOG --nflog-group 1",
            "-A C -j ISTIO_REDIRECT",
@@ -81,7 +92,7 @@ TEST(ReadRule, IsAsItsWordsAre) {
   }
 }
 
-// Of the matches all from the first that is not understood: where it ends is not known either.
+// A match that is not understood goes to the next module.
 TEST(ReadRule, SaysWhatIsNotUnderstood) {
   // With the module that it is of.
   for (const auto& [module, match] : std::vector<std::pair<std::string, std::string>>{
@@ -100,7 +111,6 @@ TEST(ReadRule, SaysWhatIsNotUnderstood) {
            {"", "-p"},
            {"", "-m"},
            {"-m multiport ", "--dports 80,"},
-           {"-m owner ", "--socket-exists"},
            {"-m owner ", "--uid-owner 20-10"},
            {"-m owner ", "--uid-owner 10-"},
            {"-m owner ", "--gid-owner root"},
@@ -113,12 +123,30 @@ TEST(ReadRule, SaysWhatIsNotUnderstood) {
        }) {
     EXPECT_THAT(not_understood("-A C -i eth0 " + module + match + " -j DROP"), ElementsAre(module + match));
   }
-  for (const std::string target :
-       {"-j", "-j REDIRECT --to-ports 70000", "-j REDIRECT --random", "-j REDIRECT --to-ports 1 --random",
-        "-j TPROXY --on-port 1", "-j TPROXY --on-port 1 --tproxy-mark 1", "-j TPROXY --tproxy-mark x --on-port 1",
-        "-j TPROXY --tproxy-mark 1 --on-port x", "-j MARK --set-mark x", "-j MARK --or-mark 1",
-        "-j CONNMARK --set-mark x", "-j MARK --save-mark", "-j CT --zone 65536", "-j CT --helper ftp",
-        "-j SNAT --to-source 10.0.0.1", "-j ACCEPT --always"}) {
+  EXPECT_THAT(not_understood("-A C -m statistic --mode nth --every 2 -m owner --uid-owner 1 -m tos --tos 1 -j DROP"),
+              ElementsAre("-m statistic --mode nth --every 2", "-m tos --tos 1"));
+  for (const std::string target : {"-j",
+                                   "-j REDIRECT --to-ports 70000",
+                                   "-j REDIRECT --to-ports",
+                                   "-j REDIRECT --to-ports 9-8",
+                                   "-j DNAT --to-source 10.0.0.1",
+                                   "-j DNAT --to-destination",
+                                   "-j DNAT --random",
+                                   "-j DNAT --to-destination [fd00::1",
+                                   "-j SNAT --to-source fd00::2-fd00::1",
+                                   "-j SNAT --to-source 10.0.0.1:x",
+                                   "-j TPROXY --on-port 1 --on-ip 10.0.0.1 --tproxy-mark 1",
+                                   "-j TPROXY --on-port 1",
+
+                                   "-j TPROXY --tproxy-mark x --on-port 1",
+                                   "-j TPROXY --tproxy-mark 1 --on-port x",
+                                   "-j MARK --set-mark x",
+                                   "-j MARK --or-mark 1",
+                                   "-j CONNMARK --set-mark x",
+                                   "-j MARK --save-mark",
+                                   "-j CT --zone 65536",
+                                   "-j CT --helper ftp",
+                                   "-j ACCEPT --always"}) {
     EXPECT_THAT(not_understood("-A C -p tcp " + target), ElementsAre(target));
   }
 }
@@ -139,20 +167,52 @@ TEST(ReadRule, OfAListOrARangeHasEachValue) {
 // Whether two rules are equal is asked of more than their words: of what the words do not say there is nothing.
 TEST(ReadRule, HasWhatTheWordsSayAndNoMore) {
   const auto match = [](const char* words) { return read_rule(std::string("-A C ") + words).matches.at(0); };
-  EXPECT_EQ(match("-m cgroup --path /a"), Match(CgroupMatch{"/a", 0, false}));
+  EXPECT_EQ(match("-m cgroup --path /a"), Match(CgroupMatch{"a", 0, false}));
   EXPECT_EQ(match("-m mark --mark 5"), Match(MarkMatch{5, 0xffffffff, false}));
   EXPECT_EQ(match("-m connmark ! --mark 5/6"), Match(ConnmarkMatch{5, 6, true}));
   EXPECT_EQ(match("-m conntrack --ctdir ORIGINAL"), Match(ConntrackDirectionMatch{false}));
   EXPECT_EQ(match("-m conntrack --ctdir REPLY"), Match(ConntrackDirectionMatch{true}));
   const Rule rule = read_rule("-A C -j MARK --set-mark 5/6");
-  EXPECT_EQ(rule.target, Target(SetMark{5, 6}));
+  EXPECT_EQ(rule.target, Target(SetMark{5, 7}));
   EXPECT_EQ(rule.chain, "C");
   EXPECT_EQ(rule.insert_at, std::nullopt);
   EXPECT_EQ(rule.origin.rule, MeshRule{});
   EXPECT_EQ(read_rule("-A C -j CONNMARK --set-xmark 5/6").target, Target(SetConnmark{5, 6}));
+  EXPECT_EQ(read_rule("-A C -j MARK --set-xmark 5/6").target, Target(SetMark{5, 6}));
   EXPECT_EQ(read_rule("-A C -j TPROXY --tproxy-mark 5/6 --on-port 7").target, Target(Tproxy{7, 5, 6}));
   EXPECT_EQ(read_rule("-A C -j X").target, Target(Jump{"X", false}));
   EXPECT_EQ(read_rule("-A C -g X").target, Target(Jump{"X", true}));
+}
+
+// As iptables-save, older versions of it, and people write them.
+TEST(ReadRule, KnowsOtherWordsForTheSame) {
+  for (const auto& [words, same] : std::vector<std::pair<std::string, std::string>>{
+           {"-p tcp -m tcp --dport 80 -j ACCEPT", "-p tcp --dport 80 -j ACCEPT"},
+           {"-p tcp -m tcp -j ACCEPT", "-p tcp -j ACCEPT"},
+           {"--protocol tcp --destination-port 80 --jump ACCEPT", "-p tcp --dport 80 -j ACCEPT"},
+           {"--source 10.0.0.0/8 --in-interface eth0 --goto X", "-s 10.0.0.0/8 -i eth0 -g X"},
+           {"-d ! 10.0.0.0/8 -j ACCEPT", "! -d 10.0.0.0/8 -j ACCEPT"},
+           {"-d 10.0.0.0/255.0.0.0 -j ACCEPT", "-d 10.0.0.0/8 -j ACCEPT"},
+           {"-m state --state NEW -j ACCEPT", "-m conntrack --ctstate NEW -j ACCEPT"},
+           {"-m iprange --src-range 10.0.0.1-10.0.0.9 -j DROP", "-s 10.0.0.1-10.0.0.9 -j DROP"},
+           {"-p sctp -j ACCEPT", "-p 132 -j ACCEPT"},
+           {"-p icmpv6 -j ACCEPT", "-p ipv6-icmp -j ACCEPT"},
+           {"-p tcp -j REDIRECT --to-port 15001", "-p tcp -j REDIRECT --to-ports 15001"},
+           {"-p tcp -j REDIRECT --to 15001", "-p tcp -j REDIRECT --to-ports 15001"},
+           {"-p tcp -j DNAT --to 10.0.0.1:80", "-p tcp -j DNAT --to-destination 10.0.0.1:80"},
+           {"-j MARK --set-xmark 0x539/0xffffffff", "-j MARK --set-mark 1337"},
+           {"-j CONNMARK --save-mark --nfmask 0xffffffff --ctmask 0xffffffff", "-j CONNMARK --save-mark"},
+           {"-j TPROXY --on-port 15006 --on-ip 0.0.0.0 --tproxy-mark 0x539/0xffffffff",
+            "-j TPROXY --tproxy-mark 1337/0xffffffff --on-port 15006"},
+           {"-j NOTRACK", "-j CT --notrack"},
+       }) {
+    EXPECT_EQ(iptables_words(read_rule("-A C " + words)), "-A C " + same);
+  }
+  EXPECT_THAT(not_understood("-A C -d 10.0.0.0/255.0.255.0 -j ACCEPT"), ElementsAre("-d 10.0.0.0/255.0.255.0"));
+  // A comment may be any word.
+  EXPECT_EQ(iptables_words(read_rule("-A C -m comment --comment -j -j DROP")), "-A C -m comment --comment -j -j DROP");
+  EXPECT_EQ(iptables_words(read_rule(R"(-A C -m comment --comment "!" -j DROP)")),
+            R"(-A C -m comment --comment "!" -j DROP)");
 }
 
 TEST(ReadRule, KnowsWordsInQuotes) {

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "text/read_rule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "model/error.h"
+#include "model/printable.h"
+
+namespace sidetrack {
+namespace {
+
+using Words = std::vector<std::string>;
+
+// As iptables-save writes them: a word with spaces stands in quotes, with \ before quotes and backslashes.
+Words split(std::string_view text) {
+  Words words;
+  bool quoted = false;
+  bool open = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == ' ' && !quoted) {
+      open = false;
+      continue;
+    }
+    if (!open) words.emplace_back();
+    open = true;
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == '\\' && quoted && i + 1 < text.size()) {
+      words.back() += text[++i];
+    } else {
+      words.back() += c;
+    }
+  }
+  return words;
+}
+
+// What people and scripts write for the words of iptables-save.
+using Alias = std::pair<std::string_view, std::string_view>;
+constexpr Alias aliases[] = {
+    {"--source", "-s"},
+    {"--src", "-s"},
+    {"--destination", "-d"},
+    {"--dst", "-d"},
+    {"--in-interface", "-i"},
+    {"--out-interface", "-o"},
+    {"--protocol", "-p"},
+    {"--proto", "-p"},
+    {"--match", "-m"},
+    {"--jump", "-j"},
+    {"--goto", "-g"},
+    {"--source-port", "--sport"},
+    {"--source-ports", "--sports"},
+    {"--destination-port", "--dport"},
+    {"--destination-ports", "--dports"},
+    {"--to-port", "--to-ports"},
+};
+
+constexpr std::string_view comment_option = "--comment";  // any word is its value
+
+bool ends_match(std::string_view word) { return word == "-m" || word == "-j" || word == "-g"; }
+
+bool has_value(std::string_view option) { return option != "--socket-exists"; }
+
+// Those before the target. Of a match that is not understood all words up to the next one.
+std::vector<Match> matches(std::span<const std::string> words, std::size_t& i) {
+  std::vector<Match> result;
+  std::string_view module;
+  while (i < words.size() && words[i] != "-j" && words[i] != "-g") {
+    const std::size_t start = i;
+    if (words[i] == "-m" && i + 1 < words.size() && !ends_match(words[i + 1])) {
+      module = words[i + 1];
+      i += 2;
+      const bool bare = i == words.size() || ends_match(words[i]);
+      if (bare && (module == "tcp" || module == "udp")) continue;  // -p says it
+    }
+    const bool negated = i < words.size() && words[i] == "!";
+    std::optional<Match> found;
+    std::size_t next = i + (negated ? 1 : 0);
+    if (next < words.size()) {
+      const std::string& option = words[next++];
+      // -d ! 10.0.0.0/8, as before iptables 1.4.3
+      const bool late = option != comment_option && next < words.size() && words[next] == "!";
+      if (late) ++next;
+      const std::size_t value = next;
+      if (has_value(option)) ++next;
+      if (next <= words.size())
+        found = read_match({module, option, has_value(option) ? std::string_view(words[value]) : "", negated != late});
+    }
+    if (found) {
+      result.push_back(*std::move(found));
+      i = next;
+      continue;
+    }
+    i = std::max(i, start + 1);
+    while (i < words.size() && !ends_match(words[i])) ++i;
+    result.emplace_back(UnknownMatch{joined_words(words.subspan(start, i - start))});
+  }
+  return result;
+}
+
+}  // namespace
+
+Rule read_rule(std::string_view text) {
+  Words all = split(text);
+  for (std::size_t i = 2; i < all.size(); ++i) {
+    const auto* alias = std::ranges::find(aliases, all[i], &Alias::first);
+    if (alias != std::end(aliases) && all[i - 1] != comment_option) all[i] = alias->second;
+    if (all[i] == "--to" && all[i - 1] == "REDIRECT") all[i] = "--to-ports";
+    if (all[i] == "--to" && all[i - 1] == "DNAT") all[i] = "--to-destination";
+  }
+  std::span<const std::string> words(all);
+  const auto refuse = [&] {
+    throw Error(ExitCode::usage,
+                fmt::format("'{}': expected a rule as iptables -S writes it: -A CHAIN …", excerpt(text)));
+  };
+  if (words.size() < 2 || (words[0] != "-A" && words[0] != "-I")) refuse();
+  Rule rule;
+  rule.chain = words[1];
+  if (words[0] == "-I") {
+    const auto place = words.size() > 2 ? read_number<unsigned>(words[2]) : std::nullopt;
+    if (!place || *place == 0) refuse();
+    rule.insert_at = place;
+    words = words.subspan(1);
+  }
+  words = words.subspan(2);
+  std::size_t target = 0;
+  if (!words.empty() && !words[0].starts_with('-') && words[0] != "!") refuse();
+  rule.matches = matches(words, target);
+  const auto after = words.subspan(target);
+  if (after.empty()) {
+    rule.target = NonTerminating{};
+  } else {
+    rule.target = after.size() > 1 ? read_target(after) : Target(UnknownTarget{joined_words(after)});
+  }
+  return rule;
+}
+
+}  // namespace sidetrack
