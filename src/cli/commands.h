@@ -100,6 +100,14 @@ struct LiveRules {
 };
 [[nodiscard]] LiveRules read_live(Kernel& kernel);
 
+// The rules of the texts of --rules, and the pod that they are asked in; what is assumed goes to the log. Everything is
+// understood in the sandbox.
+struct TextRules {
+  PodView pod;
+  LiveRules live;
+};
+[[nodiscard]] TextRules read_texts(const CommandLine& line);
+
 // The comparison in the format that was asked for.
 [[nodiscard]] std::string rendered(const CommandLine& line, const Comparison& comparison);
 

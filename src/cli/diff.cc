@@ -15,6 +15,7 @@
 #include "system/sandbox.h"
 #include "system/worker.h"
 #include "text/read_rules.h"
+#include "walk/explain.h"
 
 namespace sidetrack::cli {
 
@@ -97,6 +98,31 @@ RulesText rules_of(const CommandLine& line, const std::string& word) {
   return is_pod(word) ? rules_of_pod(line, word) : rules_of_file(word);
 }
 
+// As if the kernel held the rules of the texts of --rules.
+Survey survey_of_texts(const CommandLine& line, const Plan& wanted) {
+  TextRules text = read_texts(line);
+  if (line.text.pod.addresses.empty()) {
+    for (const std::string& name : named_interfaces(wanted)) assume_interface(text.pod, name);
+  }
+  Survey survey;
+  for (Live& live : text.live.rules) {
+    survey.legacy_in_use |= live.backend == BackendKind::iptables_legacy;
+    survey.of(live.backend) = std::move(live);
+  }
+  survey.routing = std::move(text.live.routing);
+  survey.pod = std::move(text.pod);
+  return survey;
+}
+
+Survey survey_of_kernel(const CommandLine& line) {
+  const auto kernel = open_kernel(line, false);
+  Survey survey = kernel->survey();
+  if (const Unreadable* unreadable = first_unreadable(survey)) throw unreadable->why;
+  if (!survey.pod) survey.pod = kernel->pod();
+  warn_of_settings();
+  return survey;
+}
+
 std::vector<space::Side> sides_of(CommandLine& line) {
   std::vector<space::Side> sides;
   if (!line.compared.empty()) {
@@ -109,11 +135,7 @@ std::vector<space::Side> sides_of(CommandLine& line) {
   }
   const auto place = enter_target(line);
   const Plan wanted = line.clean ? Plan{} : make_plan(line, place);
-  const auto kernel = open_kernel(line, false);
-  Survey survey = kernel->survey();
-  if (const Unreadable* unreadable = first_unreadable(survey)) throw unreadable->why;
-  if (!survey.pod) survey.pod = kernel->pod();
-  warn_of_settings();
+  const Survey survey = line.text.files.empty() ? survey_of_kernel(line) : survey_of_texts(line, wanted);
   const BackendKind backend = holding_backend({.plan = &wanted, .options = &line.applying}, survey);
   sides.push_back({*survey.pod, effective_rulesets(survey)});
   sides.push_back(after_apply(wanted, backend, survey));

@@ -17,6 +17,10 @@ Trace over_plan(CommandLine& line, const Packet& packet, const std::optional<Pla
 }
 
 Trace over_rules(const CommandLine& line, const Packet& packet) {
+  if (!line.text.files.empty()) {
+    const TextRules text = read_texts(line);
+    return explain(packet, text.pod, text.live.rules);
+  }
   const auto kernel = open_kernel(line, false);
   return explain(packet, kernel->pod(), read_live(*kernel).rules);
 }

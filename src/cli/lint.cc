@@ -24,22 +24,31 @@ lint::Findings of_options(CommandLine& line, const std::optional<Place>& place) 
                              .manifest = manifest ? &*manifest : nullptr});
 }
 
-lint::Findings of_rules(const CommandLine& line) {
-  const auto kernel = open_kernel(line, false);
-  const std::vector<Live> live = read_live(*kernel).rules;
+lint::Findings of_rules(const PodView& pod, const std::vector<Live>& live) {
   const bool any = std::ranges::any_of(live, [](const Live& one) {
     return std::ranges::any_of(one.chains, [](const LiveChain& chain) { return chain.of_agent || concerns_us(chain); });
   });
   if (!any)
     info("no rules of a sidecar are in this namespace: nothing is captured; 'sidetrack lint --plan' checks options");
-  return lint::lint_live(kernel->pod(), live);
+  return lint::lint_live(pod, live);
+}
+
+lint::Findings findings(CommandLine& line) {
+  if (!line.text.files.empty()) {
+    const TextRules text = read_texts(line);
+    return of_rules(text.pod, text.live.rules);
+  }
+  const auto place = enter_target(line);
+  if (line.plan) return of_options(line, place);
+  const auto kernel = open_kernel(line, false);
+  const std::vector<Live> live = read_live(*kernel).rules;
+  return of_rules(kernel->pod(), live);
 }
 
 }  // namespace
 
 ExitCode run_lint(CommandLine& line) {
-  const auto place = enter_target(line);
-  const lint::Findings found = line.plan ? of_options(line, place) : of_rules(line);
+  const lint::Findings found = findings(line);
   print(line.format == Format::json ? lint_json(found) : lint_text(found, colored(line)));
   return found.empty() ? ExitCode::done : ExitCode::differs;
 }

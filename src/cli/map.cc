@@ -8,6 +8,10 @@ namespace sidetrack::cli {
 namespace {
 
 space::Side side_of(CommandLine& line) {
+  if (!line.text.files.empty()) {
+    TextRules text = read_texts(line);
+    return {std::move(text.pod), std::move(text.live.rules)};
+  }
   const auto place = enter_target(line);
   if (line.plan) {
     const Plan plan = make_plan(line, place);

@@ -14,9 +14,9 @@ namespace sidetrack::cli {
 namespace {
 
 // Others' rules that decide otherwise than ours.
-std::vector<Obstacle> in_the_way(const LiveRules& live, Kernel& kernel) {
+std::vector<Obstacle> in_the_way(const LiveRules& live, const PodView& pod) {
   if (std::ranges::none_of(live.rules, holds_others)) return {};
-  return obstacles(live.rules, live.routing, kernel.pod());
+  return obstacles(live.rules, live.routing, pod);
 }
 
 constexpr std::chrono::seconds refresh(1);
@@ -26,10 +26,10 @@ constexpr std::string_view clear_screen = "\033[H\033[2J\033[3J";
 [[noreturn]] void watch(const CommandLine& line, Kernel& kernel) {
   const bool terminal = isatty(STDOUT_FILENO) == 1;
   std::vector<Live> before;
-  const PodView pod = kernel.pod();
   while (true) {
     LiveRules now = read_live(kernel);
-    const std::vector<Obstacle> others = in_the_way(now, kernel);
+    const PodView pod = kernel.pod();
+    const std::vector<Obstacle> others = in_the_way(now, pod);
     const std::string text =
         show(now.rules, now.routing, {.color = colored(line), .before = before, .obstacles = others, .pod = &pod});
     if (terminal) write_out(clear_screen);
@@ -39,20 +39,27 @@ constexpr std::string_view clear_screen = "\033[H\033[2J\033[3J";
   }
 }
 
+void print_rules(const CommandLine& line, const LiveRules& live, const PodView& pod) {
+  const std::vector<Obstacle> others = in_the_way(live, pod);
+  const ShowOptions options{.color = colored(line), .obstacles = others, .pod = &pod};
+  print(line.format == Format::json ? show_json(live.rules, live.routing, options)
+                                    : show(live.rules, live.routing, options));
+}
+
 }  // namespace
 
 ExitCode run_show(CommandLine& line) {
   if (line.watch && line.format == Format::json)
     throw Error(ExitCode::usage, "--watch: expected text, not --format json");
+  if (!line.text.files.empty()) {
+    const TextRules text = read_texts(line);
+    print_rules(line, text.live, text.pod);
+    return ExitCode::done;
+  }
   enter_target(line);
   const auto kernel = open_kernel(line, false);
   if (line.watch) watch(line, *kernel);
-  const LiveRules live = read_live(*kernel);
-  const std::vector<Obstacle> others = in_the_way(live, *kernel);
-  const PodView pod = kernel->pod();
-  const ShowOptions options{.color = colored(line), .obstacles = others, .pod = &pod};
-  print(line.format == Format::json ? show_json(live.rules, live.routing, options)
-                                    : show(live.rules, live.routing, options));
+  print_rules(line, read_live(*kernel), kernel->pod());
   return ExitCode::done;
 }
 

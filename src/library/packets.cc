@@ -6,15 +6,10 @@
 
 #include "apply/choice.h"
 #include "kernel/routes.h"
+#include "rule/ours.h"
 
 namespace sidetrack {
 namespace {
-
-bool holds_rules(const Live& live) {
-  return std::ranges::any_of(live.chains, [](const LiveChain& chain) {
-    return chain.ours || !chain.rules.empty() || chain.policy != Verdict::accept;
-  });
-}
 
 PodView with_plan(PodView pod, const Plan& plan) {
   drop_our_rules(pod);

@@ -24,8 +24,8 @@ using options::refuse;
 
 template <typename Value, typename Part>
 Value& member(CommandLine& line, Value Part::*which) {
-  const auto parts =
-      std::tie(line, line.config, line.applying, line.names, line.packet, line.pods, line.manifest, line.cni);
+  const auto parts = std::tie(line, line.config, line.applying, line.names, line.packet, line.text, line.pods,
+                              line.manifest, line.cni);
   return std::get<Part&>(parts).*which;
 }
 
@@ -337,6 +337,12 @@ void files(CommandLine& line, const Given& given) {
   member(line, Member).push_back(file_name(given));
 }
 
+void add_address(CommandLine& line, const Given& given) {
+  each_item(given, [&](const Item& item) { line.text.pod.addresses.push_back(options::own_address(item)); });
+}
+
+void add_route(CommandLine& line, const Given& given) { options::route({given, given.text}, line.text.pod); }
+
 void set_way(CommandLine& line, const Given& given) {
   constexpr std::size_t forward = 3;
   const std::size_t chosen = options::choice({given, given.text}, given.flag.choices);
@@ -382,7 +388,8 @@ constexpr CommandSet in_pictures = CommandSet(Command::map);
 constexpr CommandSet printing =
     CommandSet(explain) | Command::lint | diff | verify | show | doctor | pods | args | cni;  // as text or as JSON
 constexpr CommandSet with_pod_file =
-    asking | render | diff | verify;  // of one that is not there yet, or as it should be
+    asking | render | diff | verify;                  // of one that is not there yet, or as it should be
+constexpr CommandSet of_text = asking | show | diff;  // rules that were pasted
 constexpr CommandSet of_manifest = CommandSet(args) | inject;
 constexpr CommandSet logging = all | pods | of_manifest | cni;
 
@@ -618,6 +625,12 @@ constexpr Flag flag_table[] = {
     {"state", '\0', {}, Kind::choice, "STATE", "new|established|reply|invalid", "new",
      "the state of its connection", Group::packet, explain, choice<&PacketOptions::state>},
 
+    {"rules", '\0', {}, Kind::text, "FILE", "", "",
+     "rules from a text: iptables-save; - for standard input", Group::place, of_text, files<&PastedRules::files>},
+    {"address", '\0', {}, Kind::list, "ADDRESSES", "", "192.0.2.2/24",
+     "with --rules: the pod's addresses, A/LEN%INTERFACE", Group::place, of_text, add_address},
+    {"route", '\0', {}, Kind::text, "ROUTE", "", "a default route",
+     "with --rules: what ip route or ip rule prints", Group::place, of_text, add_route},
     {"netns", '\0', {}, Kind::text, "PATH|NAME", "", "",
      "work in this network namespace", Group::place, all, set_netns},
     {"pid", '\0', {}, Kind::scalar, "PID", "", "",

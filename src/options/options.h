@@ -19,6 +19,7 @@
 #include "model/packet.h"
 #include "options/helm_values.h"
 #include "options/log_options.h"
+#include "pod/given_pod.h"
 
 namespace sidetrack {
 
@@ -45,6 +46,12 @@ enum class Format : std::uint8_t { text, nft, json, svg };           // --format
 enum class Color : std::uint8_t { automatic, always, never };        // --color
 enum class Shell : std::uint8_t { bash, zsh, fish };                 // completion SHELL
 enum class CniAction : std::uint8_t { install, uninstall, status };  // cni ACTION
+
+// --rules: rules from text, and what the pod has beside them.
+struct PastedRules {
+  std::vector<std::string> files;  // "-" is standard input; empty: the rules are those of the kernel, or of options
+  GivenPod pod;
+};
 
 // The packet that `explain` is asked about.
 struct PacketOptions {
@@ -162,6 +169,7 @@ struct CommandLine {
   std::optional<Direction> way;                     // map --way
   bool forwarded = false;                           // map --way forward
   PacketOptions packet;                             // explain
+  PastedRules text;                                 // --rules
   PodsOptions pods;                                 // pods
   ManifestOptions manifest;                         // args; --pod
   CniOptions cni;                                   // cni

@@ -190,6 +190,32 @@ void check_compared(const CommandLine& line) {
     refuse_combination("diff --effect: --pid, --netns, --clean and --pod cannot be combined with two files or pods");
 }
 
+// The rules of a text are read without a kernel, for commands that only look at rules.
+void check_text(const CommandLine& line, const CommandWords& given) {
+  const auto& files = line.text.files;
+  if (files.empty()) {
+    for (const char* option : {"address", "route"}) {
+      if (given.find(option) != nullptr)
+        refuse_combination(fmt::format("--{}: of which pod is not said", option), "it goes with --rules");
+    }
+    return;
+  }
+  if (std::ranges::count(files, "-") > 1) refuse_combination("--rules: standard input is given twice");
+  for (const char* option : {"pid", "netns", "host", "watch", "pod", "plan"}) {
+    if (given.find(option) != nullptr)
+      refuse_combination(fmt::format("--rules and --{} exclude each other: the rules are those of the text", option));
+  }
+  if (line.command == Command::diff) {
+    if (!line.effect || !line.compared.empty())
+      refuse_combination("--rules: expected --effect, and no files or pods besides",
+                         "sidetrack diff --effect --rules FILE compares its rules with those of the options");
+    return;
+  }
+  if (given.find("backend") != nullptr)
+    refuse_combination("--rules and --backend exclude each other: the text says of which backend its rules are");
+  if (line.plan) refuse_combination("--rules and options of rules exclude each other: the rules are those of the text");
+}
+
 // ---- Options of one dataplane given with the other.
 
 constexpr std::string_view of_ambient_alone[] = {"probe-address", "probe-address6", "ingress"};
@@ -263,6 +289,7 @@ std::string_view changes_nothing(const CommandLine& line) {
 void check_combinations(const CommandLine& line, const CommandWords& given) {
   check_manifest(line);
   check_compared(line);
+  check_text(line, given);
   check_format(line, given);
   const int places = (line.netns.empty() ? 0 : 1) + (line.pid ? 1 : 0) + (line.network_namespace.empty() ? 0 : 1);
   if (places > 1) refuse_combination("--netns, --pid and --network-namespace exclude each other: give one of them");
@@ -408,7 +435,7 @@ CommandLine parse(Arguments arguments, const Environment& environment, const Pod
   if (takes_options_of_rules(line) || line.command == Command::cni) check_dataplane(line, given, environment);
   check_combinations(line, given);
   // Neither touches anything: they need no address of the pod.
-  line.dry_run |= line.command == Command::render || line.plan;
+  line.dry_run |= line.command == Command::render || line.plan || !line.text.files.empty();
   return line;
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "model/error.h"
 #include "model/printable.h"
@@ -215,6 +217,107 @@ AddressRange range(const Item& item) {
   const auto value = AddressRange::parse(item.text);
   if (!value) refuse(item, "an address range such as 10.0.0.0/8 or fd00::/8");
   return *value;
+}
+
+GivenPod::Own own_address(const Item& item) {
+  const auto percent = std::min(item.text.find('%'), item.text.size());
+  const auto slash = std::min(item.text.find('/'), percent);
+  const auto own = Address::parse(item.text.substr(0, slash));
+  const auto length = own && slash < percent ? to_number<int>(item.text.substr(slash + 1, percent - slash - 1))
+                                             : std::optional(own ? own->bits() : 0);
+  if (!own || !length || *length < 1 || *length > own->bits())
+    refuse(item, "an address of the pod, such as 10.244.1.7/24 or 10.244.1.7/24%eth0");
+  GivenPod::Own made{usual_interface, {*own, *length}};
+  if (percent < item.text.size()) {
+    Item name = item;
+    name.text = item.text.substr(percent + 1);
+    made.interface = interface(name);
+  }
+  return made;
+}
+
+namespace {
+
+// 1337, 0x111/0xfff
+bool read_mark(std::string_view text, PolicyRule& rule) {
+  const auto number = [](std::string_view digits) {
+    return digits.starts_with("0x") ? to_number<std::uint32_t>(digits.substr(2), 16) : to_number<std::uint32_t>(digits);
+  };
+  const auto slash = std::min(text.find('/'), text.size());
+  const auto mark_of = number(text.substr(0, slash));
+  const auto mask = slash < text.size() ? number(text.substr(slash + 1)) : 0xffffffff;
+  if (!mark_of || !mask) return false;
+  rule.mark = *mark_of;
+  rule.mask = *mask;
+  return true;
+}
+
+std::optional<std::uint32_t> table_number(std::string_view word) {
+  for (const std::uint32_t table : {local_table, main_table, default_table}) {
+    if (word == table_name(table)) return table;
+  }
+  return to_number<std::uint32_t>(word);
+}
+
+// What says nothing about where a packet goes: the word, and whether a value follows.
+constexpr std::pair<std::string_view, bool> of_no_account[] = {{"proto", true}, {"scope", true}, {"metric", true},
+                                                               {"pref", true},  {"mtu", true},   {"onlink", false}};
+
+bool read_route(std::span<const std::string_view> words, Route& route) {
+  constexpr std::string_view kinds[] = {"unicast", "local", "blackhole", "unreachable", "prohibit", "throw"};
+  const auto* kind = std::ranges::find(kinds, words[0]);
+  if (kind != std::end(kinds)) {
+    route.kind = static_cast<Route::Kind>(kind - kinds);
+    words = words.subspan(1);
+  }
+  if (words.empty()) return false;
+  const std::string_view to = words[0];
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const auto* ignored = std::ranges::find(of_no_account, words[i], &std::pair<std::string_view, bool>::first);
+    const bool is_ignored = ignored != std::end(of_no_account);
+    if (is_ignored && !ignored->second) continue;
+    if (i + 1 == words.size()) return false;
+    const std::string_view option = words[i], given = words[++i];
+    if (option == "dev") {
+      route.device = given;
+    } else if (option == "via" && (route.gateway = Address::parse(given))) {
+    } else if (option == "src" && (route.source = Address::parse(given))) {
+    } else if (const auto table = option == "table" ? table_number(given) : std::nullopt) {
+      route.table = *table;
+    } else if (!is_ignored) {
+      return false;
+    }
+  }
+  const auto beside = route.gateway ? route.gateway : route.source;
+  const auto range = to == "default" ? AddressRange::prefix(Address::any(beside ? beside->family : Family::ipv4), 0)
+                                     : AddressRange::parse(to);
+  if (!range) return false;
+  route.to = *range;
+  const auto fits = [&](const auto& address) { return !address || address->family == range->family(); };
+  return fits(route.gateway) && fits(route.source);
+}
+
+}  // namespace
+
+void route(const Item& item, GivenPod& pod) {
+  const auto words = split_words(item.text);
+  if (words.size() == 4 && words[0] == "fwmark" && (words[2] == "lookup" || words[2] == "table")) {
+    const auto table = table_number(words[3]);
+    PolicyRule rule;
+    if (table && read_mark(words[1], rule)) {
+      for (const Family family : {Family::ipv4, Family::ipv6})
+        pod.policy_rules.push_back(fwmark_rule(family, rule.mark, *table, rule.mask));
+      return;
+    }
+  }
+  Route made;
+  const bool leads_nowhere = !words.empty() && (words[0] == "blackhole" || words[0] == "unreachable" ||
+                                                words[0] == "prohibit" || words[0] == "throw");
+  if (!leads_nowhere) made.device = usual_interface;
+  if (words.empty() || !read_route(words, made))
+    refuse(item, "a route or a policy rule as ip prints it",
+           "for example 'default via 10.244.1.1 dev eth0', 'local default dev lo table 133', 'fwmark 1337 lookup 133'");
+  pod.routes.push_back(std::move(made));
 }
 
 AddressRange loopback_prefix(const Item& item) {

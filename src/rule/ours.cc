@@ -16,6 +16,12 @@ bool concerns_us(const LiveChain& chain) {
   return is_wholly_ours(chain) || std::ranges::any_of(chain.rules, &LiveRule::ours);
 }
 
+bool holds_rules(const Live& live) {
+  return std::ranges::any_of(live.chains, [](const LiveChain& chain) {
+    return chain.ours || !chain.rules.empty() || chain.policy != Verdict::accept;
+  });
+}
+
 bool holds_others(const Live& live) {
   return std::ranges::any_of(live.chains, [](const LiveChain& chain) {
     return chain.dormant || (chain.hook && chain.policy != Verdict::accept) ||

@@ -14,6 +14,8 @@ namespace sidetrack {
 // Whether anything of it is ours to change. A chain of ours that holds only another program's rules is kept for them.
 [[nodiscard]] bool concerns_us(const LiveChain& chain);
 
+// Returns whether any of it may decide about packets, or is ours.
+[[nodiscard]] bool holds_rules(const Live& live);
 // Returns whether another program has rules, policies or dormant tables there that may decide about packets.
 [[nodiscard]] bool holds_others(const Live& live);
 

@@ -156,6 +156,82 @@ TEST(Combinations, OfRulesThatAreThere) {
 }
 
 // Of one host: no multicast, nothing reserved, nothing that is the same everywhere.
+TEST(Combinations, OfRulesFromText) {
+  const auto excludes = [](const char* option) {
+    return fmt::format("--rules and {} exclude each other: the rules are those of the text", option);
+  };
+  const std::string of_no_pod = ": of which pod is not said; it goes with --rules";
+  const std::string without_effect =
+      "--rules: expected --effect, and no files or pods besides; sidetrack diff --effect --rules FILE compares its "
+      "rules "
+      "with those of the options";
+  expect({
+      {"show --rules a --rules -"},
+      {"map --rules a --address 10.0.0.1/24,fd00::1%net1 --route default --route 10.0.0.0/8 --family ipv4"},
+      {"explain out tcp 10.0.0.1:80 --rules - --uid 5"},
+      {"lint --rules a --json"},
+      {"diff --effect --rules a -o 22 --backend nftables"},
+      {"diff --effect --rules a --clean"},
+      {"show --rules - --rules -", "--rules: standard input is given twice"},
+      {"show --rules a --pid 5", excludes("--pid")},
+      {"show --rules a --netns x", excludes("--netns")},
+      {"show --rules a --watch", excludes("--watch")},
+      {"map --rules a --plan", excludes("--plan")},
+      {"lint --rules a -o 22", "--rules and options of rules exclude each other: the rules are those of the text"},
+      {"map --rules a -o 22",
+       "-o, --istio-local-outbound-ports-exclude: without effect on the live rules; --plan asks about the rules of the "
+       "given options"},
+      {"map --rules a --backend nftables",
+       "--rules and --backend exclude each other: the text says of which backend its rules are"},
+      {"diff --rules a -o 22", without_effect},
+      {"diff --effect --rules a b c", without_effect},
+      {"map --address 10.0.0.1", "--address" + of_no_pod},
+      {"map --route default", "--route" + of_no_pod},
+      {"verify --rules a", said_of("verify --rules a")},
+  });
+  EXPECT_THAT(said_of("verify --rules a"), HasSubstr("--rules"));
+  const CommandLine line = parse_text("sidetrack map --rules a --address 10.0.0.1/24%net1,fd00::1");
+  EXPECT_THAT(line.text.files, ElementsAre("a"));
+  EXPECT_EQ(line.text.pod.addresses.at(0).interface, "net1");
+  EXPECT_EQ(line.text.pod.addresses.at(0).address, (InterfaceAddress{*Address::parse("10.0.0.1"), 24}));
+  EXPECT_EQ(line.text.pod.addresses.at(1).interface, "eth0");
+  EXPECT_EQ(line.text.pod.addresses.at(1).address, (InterfaceAddress{*Address::parse("fd00::1"), 128}));
+  for (const std::string address : {"10.0.0.1/0", "10.0.0.1/33", "10.0.0.1/", "10.0.0.1/x", "x", "/24", "%eth0"})
+    EXPECT_EQ(
+        said_of("map --rules a --address " + address),
+        "--address: '" + address + "': expected an address of the pod, such as 10.244.1.7/24 or 10.244.1.7/24%eth0");
+}
+
+// As ip(8) prints them.
+TEST(Combinations, RoutesOfAPodThatIsGiven) {
+  const auto given = [](const std::string& words) {
+    return parse_arguments({"sidetrack", "map", "--rules", "a", "--route", words}).text.pod;
+  };
+  const auto route = [&](const std::string& words) {
+    const GivenPod pod = given(words);
+    const Route& made = pod.routes.at(0);
+    return ip_arguments(made) + (made.gateway ? " via " + made.gateway->text() : "") +
+           (made.source ? " src " + made.source->text() : "");
+  };
+  EXPECT_EQ(route("default via 10.0.0.1 dev net1 proto static metric 100 onlink"),
+            "default dev net1 table main via 10.0.0.1");
+  EXPECT_EQ(route("default via fd00::1"), "default dev eth0 table main via fd00::1");
+  EXPECT_EQ(given("default via fd00::1").routes.at(0).family(), Family::ipv6);
+  EXPECT_EQ(route("10.0.0.0/8 dev eth1 proto kernel scope link src 10.0.0.2"),
+            "10.0.0.0/8 dev eth1 table main src 10.0.0.2");
+  EXPECT_EQ(route("local default dev lo table 133"), "local default dev lo table 133");
+  EXPECT_EQ(route("unreachable 10.0.0.0/8"), "unreachable 10.0.0.0/8 table main");
+  const GivenPod ruled = given("fwmark 0x111/0xfff lookup 100");
+  ASSERT_EQ(ruled.policy_rules.size(), 2U);
+  EXPECT_EQ(ruled.policy_rules.at(1), fwmark_rule(Family::ipv6, 0x111, 100, 0xfff));
+  for (const std::string words :
+       {"default via", "default via fd00::1 src 10.0.0.1", "nowhere", "local", "default metric", "default nexthop via",
+        "fwmark x lookup 1", "fwmark 1 lookup x", "10.0.0.0/8 via fd00::1"})
+    EXPECT_THAT(
+        [&] { static_cast<void>(given(words)); },
+        ::testing::ThrowsMessage<Error>("--route: '" + words + "': expected a route or a policy rule as ip prints it"));
+}
+
 TEST(Combinations, AddressesOfProbes) {
   const auto said = [](const char* option, const char* address) {
     return said_of(fmt::format("apply --dataplane ambient --{} {}", option, address));

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "text/iptables_script.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <span>
+#include <string_view>
+
+#include "model/error.h"
+#include "model/printable.h"
+#include "model/scan.h"
+#include "rule/words.h"
+#include "text/iptables_list.h"
+#include "text/pasted_lines.h"
+#include "text/read_rule.h"
+
+namespace sidetrack {
+namespace {
+
+using Kind = ChainOperation::Kind;
+using Views = std::span<const std::string_view>;
+
+// Of a prompt, a log's time and level, `kubectl exec` before a command.
+constexpr std::size_t most_words_before = 16;
+constexpr std::size_t most_notes = 5;  // about lines that are passed by
+
+struct Verb {
+  std::string_view letter;
+  std::string_view word;
+  Kind kind;
+};
+constexpr Verb verbs[] = {
+    {"-A", "--append", Kind::append},
+    {"-I", "--insert", Kind::insert},
+    {"-D", "--delete", Kind::remove},
+    {"-N", "--new-chain", Kind::declare},
+    {"-P", "--policy", Kind::policy},
+    {"-F", "--flush", Kind::flush},
+    {"-X", "--delete-chain", Kind::remove_chain},
+};
+
+const Verb* verb_of(std::string_view word) {
+  const auto* found =
+      std::ranges::find_if(verbs, [&](const Verb& each) { return word == each.letter || word == each.word; });
+  return found != std::end(verbs) ? found : nullptr;
+}
+
+std::optional<Table> iptables_table(std::string_view word) {
+  for (const Table table : {Table::raw, Table::mangle, Table::nat, Table::filter, Table::security}) {
+    if (name(table) == word) return table;
+  }
+  return {};
+}
+
+std::optional<Verdict> policy_of(std::string_view word) {
+  if (word == "ACCEPT") return Verdict::accept;
+  if (word == "DROP") return Verdict::drop;
+  return {};
+}
+
+// [12:340]
+std::optional<Counters> counters_of(std::string_view word) {
+  if (!word.starts_with('[') || !word.ends_with(']')) return {};
+  const auto colon = word.find(':');
+  if (colon == std::string_view::npos) return {};
+  const auto packets = to_number<std::uint64_t>(word.substr(1, colon - 1));
+  const auto bytes = to_number<std::uint64_t>(word.substr(colon + 1, word.size() - colon - 2));
+  if (!packets || !bytes) return {};
+  return Counters{*packets, *bytes};
+}
+
+struct Program {
+  std::optional<Family> family;
+  std::optional<BackendKind> backend;
+  bool lists_all = false;  // iptables-save, or the input of iptables-restore
+};
+
+// /usr/sbin/ip6tables-legacy-save; the file /tmp/iptables-rules-1.txt of istio-init
+std::optional<Program> program_of(std::string_view word) {
+  constexpr std::string_view around = "`'\"$(),;";
+  while (!word.empty() && around.find(word.front()) != std::string_view::npos) word.remove_prefix(1);
+  while (!word.empty() && around.find(word.back()) != std::string_view::npos) word.remove_suffix(1);
+  word.remove_prefix(word.rfind('/') + 1);
+  Program program;
+  const bool ipv6 = word.starts_with("ip6tables");
+  if (!ipv6 && !word.starts_with("iptables")) return {};
+  program.family = ipv6 ? Family::ipv6 : Family::ipv4;
+  for (const std::string_view part : split(word.substr(ipv6 ? 9 : 8), "-")) {
+    if (part == "legacy") program.backend = BackendKind::iptables_legacy;
+    if (part == "nft") program.backend = BackendKind::iptables_nft;
+    program.lists_all |= part == "save" || part == "restore" || part == "rules";
+    if (part == "rules") break;
+    if (part != "legacy" && part != "nft" && part != "save" && part != "restore") return {};
+  }
+  return program;
+}
+
+// Where a shell's command ends: ; && || | > and 2>
+std::size_t end_of_command(std::string_view text) {
+  char quote = '\0';
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote != '\0') {
+      if (c == quote) quote = '\0';
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == ';' || c == '&' || c == '|' || c == '>') {
+      const bool descriptor = c == '>' && i > 1 && text[i - 1] >= '0' && text[i - 1] <= '9' && text[i - 2] == ' ';
+      return descriptor ? i - 1 : i;
+    }
+  }
+  return text.size();
+}
+
+// A shell's quotes for those of iptables-save.
+std::string with_double_quotes(std::string_view text) {
+  std::string made(text);
+  if (made.find('"') == std::string::npos) std::ranges::replace(made, '\'', '"');
+  return made;
+}
+
+// What a rule of which nothing is understood is shown as.
+Rule opaque_rule(std::string_view chain, std::string_view words) {
+  Rule rule;
+  rule.chain = chain;
+  rule.matches = {UnknownMatch{std::string(words)}};
+  rule.target = UnknownTarget{"its target"};
+  return rule;
+}
+
+class Reader {
+ public:
+  explicit Reader(const RulesText& text) : text_(text) {}
+
+  IptablesScript read() && {
+    for (const PastedLine& line : pasted_lines(text_.text)) {
+      number_ = line.number;
+      take(line.text);
+    }
+    if (skipped_ > most_notes)
+      script_.notes.push_back(
+          fmt::format("{}: {} more lines are no rules of iptables", excerpt(text_.name), skipped_ - most_notes));
+    return std::move(script_);
+  }
+
+ private:
+  // A line may have several commands.
+  void take(std::string_view line) {
+    is_next_command_ = false;
+    while (!line.empty()) {
+      line = take_first(line);
+      is_next_command_ = true;
+    }
+  }
+
+  // Returns what follows the first command.
+  std::string_view take_first(std::string_view line) {
+    const std::vector<std::string_view> words = split(line, " ");
+    const bool is_comment = line.starts_with('#');
+    if (is_comment && line.find("legacy tables present") != std::string_view::npos) {
+      note("the pod has rules of iptables-legacy, too, which are not in this text: ask for iptables-legacy-save");
+      return {};
+    }
+    for (std::size_t i = 0; i < std::min(words.size(), most_words_before + 1); ++i) {
+      const auto rest = line.substr(static_cast<std::size_t>(words[i].data() - line.data()));
+      if (const auto program = program_of(words[i])) return command(*program, rest, is_comment);
+      // $IPTABLES -t nat -A …
+      if (words[i] == "-t" && i + 1 < words.size() && iptables_table(words[i + 1]))
+        return command({}, rest, is_comment);
+      if (!is_comment && statement(Views(words).subspan(i), rest)) return {};
+    }
+    if (words.size() > 2 && words[0] == "table" && words.back() == "{")
+      refuse("rules of nft: expected those of iptables",
+             "ask for the output of: iptables-nft-save; ip6tables-nft-save; tables of nft's own are shown by: "
+             "sidetrack show");
+    if (!is_comment && !words.empty() && !is_next_command_ && ++skipped_ <= most_notes)
+      note(fmt::format("'{}' is no rule of iptables", excerpt(line)));
+    return {};
+  }
+
+  // *nat   :OUTPUT ACCEPT [0:0]   [0:0] -A OUTPUT …   -A OUTPUT …   COMMIT
+  bool statement(Views words, std::string_view rest) {
+    const std::string_view first = words[0];
+    if (first == "COMMIT" && words.size() == 1) return commit();
+    if (first.starts_with('*') && words.size() == (first == "*" ? 2U : 1U)) {
+      const auto table = iptables_table(first == "*" ? words[1] : first.substr(1));
+      if (table) open_table(*table);
+      return table.has_value();
+    }
+    const bool declares = first.starts_with(':') && first.size() > 1 && words.size() > 1;
+    if (declares && (in_table_ || (words.size() > 2 && counters_of(words[2])))) return declare(words);
+    if (first == "Chain" && words.size() > 3 && words[2].starts_with('(')) return open_chain(words);
+    if (in_listing_ && !listed_chain_.empty() && listed(words, rest)) return true;
+    Counters counters;
+    if (const auto found = counters_of(first); found && words.size() > 1) {
+      counters = *found;
+      words = words.subspan(1);
+      rest.remove_prefix(static_cast<std::size_t>(words[0].data() - rest.data()));
+    }
+    const Verb* verb = verb_of(words[0]);
+    if (verb == nullptr || words.size() < 2 || words[1].starts_with('-')) return false;
+    if (!in_table_) open_listing(*verb, words[1]);
+    add(script_.sections.back(), *verb, rest, counters);
+    return true;
+  }
+
+  // Chain OUTPUT (policy ACCEPT 0 packets, 0 bytes), Chain ISTIO_OUTPUT (1 references)
+  bool open_chain(Views words) {
+    const auto policy = words[2] == "(policy" ? policy_of(words[3]) : std::nullopt;
+    const Verb& verb = *verb_of(policy ? "-P" : "-N");
+    in_table_ = false;
+    open_listing(verb, words[1]);
+    listed_chain_ = words[1];
+    add(script_.sections.back(), verb, fmt::format("{} {} {}", verb.letter, words[1], words[3]), {});
+    return true;
+  }
+
+  // A line below it.
+  bool listed(Views words, std::string_view line) {
+    if (words[0] == "pkts") return true;
+    if (words[0] == "target" && words.size() > 3)
+      refuse(
+          "iptables -L without -v does not print the interfaces of rules: expected the output of iptables-save, or of "
+          "iptables -t nat -L -n -v",
+          "ask for the output of: iptables-save; ip6tables-save");
+    const auto rule = read_listed_rule(line);
+    if (!rule) return false;
+    Section& section = script_.sections.back();
+    if (!section.family) section.family = rule->family;
+    add(section, *verb_of("-A"), fmt::format("-A {} {}", listed_chain_, rule->words), rule->counters);
+    return true;
+  }
+
+  bool commit() {
+    if (in_table_) script_.sections.back().is_complete = true;
+    in_table_ = in_listing_ = false;
+    return true;
+  }
+
+  // :OUTPUT ACCEPT [0:0], :ISTIO_OUTPUT - [0:0]
+  bool declare(Views words) {
+    const auto policy = policy_of(words[1]);
+    if (!policy && words[1] != "-") return false;
+    if (!in_table_) open_listing(*verb_of(policy ? "-P" : "-N"), words[0].substr(1));  // the line *TABLE is missing
+    Section& section = script_.sections.back();
+    section.is_whole |= policy.has_value();
+    ChainOperation& made = section.operations.emplace_back();
+    made.kind = policy ? Kind::policy : Kind::declare;
+    made.chain = words[0].substr(1);
+    made.line = number_;
+    made.policy = policy.value_or(Verdict::accept);
+    return true;
+  }
+
+  void add(Section& section, const Verb& verb, std::string_view text, Counters counters) {
+    std::vector<std::string> words;
+    for (const std::string_view word : split(text, " ")) words.emplace_back(word);
+    if (verb.kind == Kind::policy && (words.size() < 3 || !policy_of(words[2]))) return;
+    ChainOperation made;
+    made.kind = verb.kind;
+    made.chain = words.size() > 1 ? words[1] : "";
+    made.line = number_;
+    made.counters = counters;
+    if (verb.kind == Kind::policy) {
+      made.policy = policy_of(words[2]).value_or(Verdict::accept);
+      section.is_whole |= !section.of_commands;
+    }
+    if (verb.kind == Kind::append || verb.kind == Kind::insert || verb.kind == Kind::remove) {
+      std::size_t start = 2;
+      if (verb.kind != Kind::append && words.size() > 2) made.number = to_number<std::size_t>(words[2]);
+      if (made.number) ++start;
+      made.rule = rule_of(words[1], std::span(words).subspan(start), made.counters);
+    }
+    section.operations.push_back(std::move(made));
+  }
+
+  // Takes the counters of `iptables -S -v` out: -c 12 340.
+  static Rule rule_of(const std::string& chain, std::span<const std::string> words, Counters& counters) {
+    std::string text = fmt::format("-A {}", chain);
+    std::size_t quotes = 0;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const bool counted = quotes % 2 == 0 && words[i] == "-c" && i + 2 < words.size();
+      const auto packets = counted ? to_number<std::uint64_t>(words[i + 1]) : std::nullopt;
+      const auto bytes = counted ? to_number<std::uint64_t>(words[i + 2]) : std::nullopt;
+      if (packets && bytes) {
+        counters = {*packets, *bytes};
+        i += 2;
+        continue;
+      }
+      quotes += static_cast<std::size_t>(std::ranges::count(words[i], '"'));
+      text += " " + words[i];
+    }
+    try {
+      Rule rule = read_rule(text);
+      // Where it was cut off is not known.
+      const bool cut = rule.target == Target(NonTerminating{}) && !rule.matches.empty() &&
+                       std::holds_alternative<UnknownMatch>(rule.matches.back());
+      if (cut) rule.target = UnknownTarget{"its target"};
+      return rule;
+    } catch (const Error&) {
+      return opaque_rule(chain, joined_words(words));
+    }
+  }
+
+  // iptables -t nat -A OUTPUT …; what only lists tells what the next lines are.
+  std::string_view command(const Program& program, std::string_view text, bool is_comment) {
+    const std::size_t end = end_of_command(text);
+    const std::string line = with_double_quotes(text.substr(0, end));
+    std::optional<Table> table;
+    bool names_table = false;
+    const Verb* verb = nullptr;
+    bool lists = false;
+    std::string kept;
+    const std::vector<std::string_view> words = split(line, " ");
+    for (std::size_t i = words.front() == "-t" ? 0 : 1; i < words.size(); ++i) {
+      const std::string_view word = words[i];
+      const bool has_next = i + 1 < words.size();
+      if ((word == "-t" || word == "--table") && has_next) {
+        table = iptables_table(words[++i]);
+        names_table = true;
+      } else if (word.starts_with("--table=") || (word.starts_with("-t") && word.size() > 2)) {
+        table = iptables_table(word.substr(word.starts_with("--") ? 8 : 2));
+        names_table = true;
+      } else if (verb == nullptr && (word == "-w" || word == "--wait") && has_next) {
+        if (to_number<unsigned>(words[i + 1])) ++i;
+      } else if (verb == nullptr && verb_of(word) != nullptr) {
+        verb = verb_of(word);
+        kept = word;
+      } else if (verb != nullptr) {
+        kept += fmt::format(" {}", word);
+      } else {
+        const bool letters = word.starts_with('-') && !word.starts_with("--");
+        lists |= word.starts_with("--list") || (letters && word.find_first_of("SL") != std::string_view::npos);
+      }
+    }
+    const bool of_all_chains = verb != nullptr && (verb->kind == Kind::flush || verb->kind == Kind::remove_chain);
+    if (verb != nullptr && names_table && !table) {
+      note(fmt::format("'{}' is of a table that is not known", excerpt(line)));
+    } else if (verb != nullptr && !is_comment && (of_all_chains || kept.find(' ') != std::string::npos)) {
+      add(commands(program, table.value_or(Table::filter)), *verb, kept, {});
+    } else if (verb == nullptr && (!is_comment || lists || program.lists_all)) {
+      const bool of_both = is_next_command_ && context_.family != program.family;  // iptables-save; ip6tables-save
+      context_ = {of_both ? std::nullopt : program.family, program.backend, table, {}};
+      if (lists && !table && !program.lists_all) context_.table = Table::filter;
+      if (text.find("(nf_tables)") != std::string_view::npos) context_.backend = BackendKind::iptables_nft;
+      ++listing_;
+      in_table_ = in_listing_ = false;
+    }
+    const auto next = text.find_first_not_of(";&|> ", end);
+    if (is_comment || next == std::string_view::npos) return {};
+    return text.substr(next);
+  }
+
+  Section& open(std::optional<Table> table) {
+    Section& section = script_.sections.emplace_back();
+    section.source = fmt::format("{}:{}", excerpt(text_.name), number_);
+    section.listing = listing_;
+    section.backend = context_.backend;
+    section.family = context_.family;
+    section.table = table;
+    return section;
+  }
+
+  // One that a listing has already begins the next listing.
+  void begin(Table table) {
+    if (context_.opened.insert(table).second) return;
+    ++listing_;
+    context_.family.reset();
+    context_.opened = {table};
+  }
+
+  void open_table(Table table) {
+    begin(table);
+    open(table).is_complete = false;
+    in_table_ = true;
+    in_listing_ = false;
+  }
+
+  // -S prints the policies first.
+  void open_listing(const Verb& verb, std::string_view chain) {
+    if (in_listing_) {
+      const auto& before = script_.sections.back().operations;
+      const bool again = verb.kind == Kind::policy && std::ranges::any_of(before, [&](const ChainOperation& each) {
+                           return (listed_chain_.empty() && each.kind != Kind::policy) || each.chain == chain;
+                         });
+      if (!again) return;
+    }
+    listed_chain_.clear();
+    begin(context_.table.value_or(Table::other));
+    open(context_.table);
+    context_.table.reset();
+    in_listing_ = true;
+  }
+
+  Section& commands(const Program& program, Table table) {
+    in_table_ = in_listing_ = false;
+    if (!script_.sections.empty()) {
+      Section& last = script_.sections.back();
+      if (last.of_commands && last.family == program.family && last.table == table && last.backend == program.backend)
+        return last;
+    }
+    Section& section = open(table);
+    section.family = program.family;
+    section.backend = program.backend;
+    section.of_commands = true;
+    return section;
+  }
+
+  [[noreturn]] void refuse(std::string_view what, const char* hint) const {
+    throw Error(ExitCode::usage, fmt::format("{}:{}: {}", excerpt(text_.name), number_, what), hint);
+  }
+
+  void note(const std::string& words) {
+    script_.notes.push_back(fmt::format("{}:{}: {}", excerpt(text_.name), number_, words));
+  }
+
+  // What the last command or header says of the lines that follow.
+  struct Context {
+    std::optional<Family> family{};
+    std::optional<BackendKind> backend{};
+    std::optional<Table> table{};
+    std::set<Table> opened{};
+  };
+
+  const RulesText& text_;
+  IptablesScript script_;
+  Context context_;
+  std::size_t number_ = 0;
+  unsigned listing_ = 0;
+  bool in_table_ = false;         // after *nat, before COMMIT
+  bool in_listing_ = false;       // in the lines of -S or -L
+  std::string listed_chain_;      // of -L
+  bool is_next_command_ = false;  // of a line
+  std::size_t skipped_ = 0;
+};
+
+}  // namespace
+
+IptablesScript read_iptables_script(const RulesText& text) { return Reader(text).read(); }
+
+}  // namespace sidetrack

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "text/iptables_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "mesh/ownership.h"
+#include "mesh/rule_words.h"
+#include "model/error.h"
+#include "model/printable.h"
+#include "rule/iptables.h"
+#include "rule/iptables_order.h"
+#include "rule/ours.h"
+#include "text/iptables_script.h"
+
+namespace sidetrack {
+namespace {
+
+using Kind = ChainOperation::Kind;
+
+constexpr const char* what_to_ask = "ask for the output of: iptables-save; ip6tables-save";
+constexpr Table iptables_tables[] = {Table::raw, Table::mangle, Table::nat, Table::filter};  // that pods usually have
+
+// ---- Which family and which table: said, or told by the rules.
+
+Families families_of(const Rule& rule) {
+  Families found;
+  for (const Match& match : rule.matches) {
+    if (const auto* address = std::get_if<AddressMatch>(&match)) found = found | address->ranges.front().family();
+    const auto* protocol = std::get_if<ProtocolMatch>(&match);
+    if (protocol != nullptr && protocol->protocol == Protocol::icmp) found = found | Family::ipv4;
+    if (protocol != nullptr && protocol->protocol == Protocol::icmpv6) found = found | Family::ipv6;
+  }
+  if (const auto* nat = std::get_if<Nat>(&rule.target); nat != nullptr && nat->addresses)
+    found = found | nat->addresses->family();
+  if (const auto* reject = std::get_if<Reject>(&rule.target)) {
+    if (reject->words.find("icmp6-") != std::string::npos) found = found | Family::ipv6;
+    if (reject->words.find("icmp-") != std::string::npos) found = found | Family::ipv4;
+  }
+  return found;
+}
+
+std::optional<Family> family_of_rules(const Section& section) {
+  Families found;
+  for (const ChainOperation& each : section.operations) {
+    found = found | families_of(each.rule);
+    if (found == Families::both())
+      throw Error(
+          ExitCode::usage,
+          fmt::format("{}: rules of IPv4 and of IPv6 in one table: expected those of one family", section.source),
+          "give the output of iptables-save and that of ip6tables-save, each with its first line");
+  }
+  if (found.empty()) return {};
+  return found.list().front();
+}
+
+bool names_target(const Rule& rule, std::initializer_list<std::string_view> names) {
+  const std::string words = iptables_words(rule.target);
+  return std::ranges::any_of(names, [&](std::string_view each) {
+    const auto target = std::string_view(words).substr(std::min<std::size_t>(3, words.size()));
+    return target == each || target.starts_with(fmt::format("{} ", each));
+  });
+}
+
+// By the policies, as each table has its own built-in chains; by targets that one table alone takes; by chains of Istio
+// that one table alone has.
+std::optional<Table> table_of_rules(const Section& section) {
+  std::set<std::string_view> built_in;
+  for (const ChainOperation& each : section.operations) {
+    if (each.kind == Kind::policy) built_in.insert(each.chain);
+    if (names_target(each.rule, {"REDIRECT", "DNAT", "SNAT", "MASQUERADE"})) return Table::nat;
+    if (names_target(each.rule, {"TPROXY"})) return Table::mangle;
+    if (names_target(each.rule, {"CT", "NOTRACK"})) return Table::raw;
+    if (names_target(each.rule, {"REJECT"})) return Table::filter;
+    if (each.chain == words::istio_redirect || each.chain == words::istio_in_redirect) return Table::nat;
+    if (each.chain == words::istio_tproxy || each.chain == words::istio_divert) return Table::mangle;
+  }
+  for (const Table table : iptables_tables) {
+    const bool all = std::ranges::all_of(all_hooks, [&](Hook hook) {
+      return built_in.contains(name(hook)) == builtin_hook(table, name(hook)).has_value();
+    });
+    if (all) return table;
+  }
+  return {};
+}
+
+// ---- The tables, as they stand after all operations.
+
+using TableKey = std::tuple<BackendKind, Family, Table>;
+
+struct OpenTable {
+  TableKey key;
+  std::vector<LiveChain> chains{};
+  std::size_t last = 0;  // the chain that was asked for last: most lines are about that one, too
+
+  [[nodiscard]] LiveChain* find(std::string_view name) {
+    const auto found = std::ranges::find(chains, name, &LiveChain::name);
+    return found != chains.end() ? &*found : nullptr;
+  }
+  LiveChain& chain(const std::string& chain_name) {
+    if (last < chains.size() && chains[last].name == chain_name) return chains[last];
+    if (LiveChain* there = find(chain_name)) {
+      last = static_cast<std::size_t>(there - chains.data());
+      return *there;
+    }
+    const auto [backend, family, table] = key;
+    LiveChain& made = chains.emplace_back();
+    made.families = family;
+    made.table = table;
+    made.name = chain_name;
+    made.hook = builtin_hook(table, chain_name);
+    made.table_name = name(table);
+    if (traits(backend).of_nf_tables) made.table_name = (family == Family::ipv4 ? "ip " : "ip6 ") + made.table_name;
+    return made;
+  }
+};
+
+void remove_rule(std::vector<LiveRule>& rules, const ChainOperation& operation, const Rule& rule) {
+  auto found = rules.end();
+  if (operation.number) {
+    if (*operation.number > 0 && *operation.number <= rules.size())
+      found = rules.begin() + static_cast<std::ptrdiff_t>(*operation.number - 1);
+  } else {
+    found = std::ranges::find(rules, rule, &LiveRule::rule);
+  }
+  if (found != rules.end()) rules.erase(found);
+}
+
+void carry_out(const ChainOperation& operation, OpenTable& table) {
+  if (operation.kind == Kind::flush || operation.kind == Kind::remove_chain) {
+    const bool removes = operation.kind == Kind::remove_chain;
+    const auto is_meant = [&](const LiveChain& chain) {
+      return (operation.chain.empty() || chain.name == operation.chain) && !(removes && chain.hook);
+    };
+    if (removes) std::erase_if(table.chains, is_meant);
+    for (LiveChain& chain : table.chains) {
+      if (is_meant(chain)) chain.rules.clear();
+    }
+    return;
+  }
+  if (operation.kind == Kind::remove && table.find(operation.chain) == nullptr) return;
+  LiveChain& chain = table.chain(operation.chain);
+  LiveRule made{operation.rule, operation.counters};
+  made.rule = in_iptables_order(std::move(made.rule));
+  made.rule.families = std::get<Family>(table.key);
+  made.rule.table = std::get<Table>(table.key);
+  switch (operation.kind) {
+    case Kind::policy:
+      chain.policy = operation.policy;
+      break;
+    case Kind::append:
+      chain.rules.push_back(std::move(made));
+      break;
+    case Kind::insert: {
+      const std::size_t place = std::clamp<std::size_t>(operation.number.value_or(1), 1, chain.rules.size() + 1);
+      chain.rules.insert(chain.rules.begin() + static_cast<std::ptrdiff_t>(place - 1), std::move(made));
+      break;
+    }
+    case Kind::remove:
+      remove_rule(chain.rules, operation, made.rule);
+      break;
+    case Kind::declare:
+    case Kind::flush:
+    case Kind::remove_chain:
+      break;
+  }
+}
+
+// As legacy iptables lists them: all built-in ones, those first.
+void complete(OpenTable& table) {
+  std::vector<LiveChain> built_in;
+  for (const Hook hook : all_hooks) {
+    const std::string chain_name(name(hook));
+    if (!builtin_hook(std::get<Table>(table.key), chain_name)) continue;
+    if (std::get<BackendKind>(table.key) == BackendKind::iptables_legacy || table.find(chain_name) != nullptr)
+      built_in.push_back(table.chain(chain_name));
+  }
+  std::erase_if(table.chains, [](const LiveChain& chain) { return chain.hook.has_value(); });
+  table.chains.insert(table.chains.begin(), built_in.begin(), built_in.end());
+}
+
+class Tables {
+ public:
+  RulesOfTexts read(std::span<const RulesText> texts, bool leaves_agents) && {
+    unsigned listings = 0;
+    for (const RulesText& text : texts) {
+      IptablesScript script = read_iptables_script(text);
+      if (script.sections.empty())
+        throw Error(ExitCode::usage,
+                    fmt::format("{}: no rules: expected what iptables-save, ip6tables-save or iptables -S prints",
+                                excerpt(text.name)),
+                    what_to_ask);
+      std::ranges::move(script.notes, std::back_inserter(read_.notes));
+      unsigned last = 0;
+      for (Section& section : script.sections) {
+        last = std::max(last, section.listing);
+        section.listing += listings;
+        sections_.push_back(std::move(section));
+      }
+      listings += last + 1;
+    }
+    tell_tables();
+    tell_families();
+    for (const Section& section : sections_) carry_out_all(section);
+    for (OpenTable& table : tables_) {
+      complete(table);
+      require_chains(table);
+    }
+    note_missing();
+    make_live(leaves_agents);
+    return std::move(read_);
+  }
+
+ private:
+  void tell_tables() {
+    for (Section& section : sections_) {
+      if (!section.table) section.table = table_of_rules(section);
+      if (!section.table)
+        throw Error(ExitCode::usage,
+                    fmt::format("{}: which table these rules are of is not said: expected a line such as "
+                                "'iptables -t nat -S' before them",
+                                section.source),
+                    what_to_ask);
+      if (!section.is_complete)
+        note(section, fmt::format("the table {} has no COMMIT: its end may be missing", name(*section.table)));
+    }
+  }
+
+  // What the rules say, else the command, else what is printed together with them; else the family of which there is
+  // no such table yet.
+  void tell_families() {
+    std::map<unsigned, Family> of_listing;
+    for (Section& section : sections_) {
+      if (const auto found = family_of_rules(section)) section.family = found;
+      if (section.family) of_listing.emplace(section.listing, *section.family);
+    }
+    std::set<Table> taken;
+    for (Section& section : sections_) {
+      if (!section.family) {
+        const auto together = of_listing.find(section.listing);
+        section.family = together != of_listing.end()     ? together->second
+                         : taken.contains(*section.table) ? Family::ipv6
+                                                          : Family::ipv4;
+        of_listing.emplace(section.listing, *section.family);
+      }
+      if (section.family == Family::ipv4) taken.insert(*section.table);
+    }
+  }
+
+  void carry_out_all(const Section& section) {
+    const TableKey key{section.backend.value_or(BackendKind::iptables_legacy), *section.family, *section.table};
+    auto table = std::ranges::find(tables_, key, &OpenTable::key);
+    if (table == tables_.end()) {
+      tables_.push_back({key});
+      table = tables_.end() - 1;
+    } else if (section.is_whole) {
+      note(section, fmt::format("the table {} of {} once more: these rules count, not those before",
+                                name(*section.table), title(*section.family)));
+      table->chains.clear();
+    }
+    for (const ChainOperation& operation : section.operations) carry_out(operation, *table);
+  }
+
+  // A jump to a chain that the text does not have leads nowhere that is known.
+  void require_chains(OpenTable& table) {
+    std::set<std::string> missing;
+    std::set<std::string_view> present;
+    for (const LiveChain& chain : table.chains) present.insert(chain.name);
+    for (LiveChain& chain : table.chains) {
+      for (LiveRule& live : chain.rules) {
+        const auto* jump = std::get_if<Jump>(&live.rule.target);
+        if (jump == nullptr || present.contains(jump->chain)) continue;
+        missing.insert(printable(jump->chain));
+        live.rule.target = UnknownTarget{iptables_words(live.rule.target)};
+      }
+    }
+    if (!missing.empty())
+      read_.notes.push_back(fmt::format("the table {} of {} has no chain {}: what its rules do is not known; {}",
+                                        name(std::get<Table>(table.key)), title(std::get<Family>(table.key)),
+                                        fmt::join(missing, ", "), what_to_ask));
+  }
+
+  void note_missing() {
+    std::vector<std::string> missing;
+    for (const Family family : {Family::ipv4, Family::ipv6}) {
+      std::vector<std::string_view> tables;
+      for (const Table table : iptables_tables) {
+        const bool is_there = std::ranges::any_of(tables_, [&](const OpenTable& each) {
+          return std::get<Family>(each.key) == family && std::get<Table>(each.key) == table;
+        });
+        if (!is_there) tables.push_back(name(table));
+      }
+      if (tables.size() == std::size(iptables_tables)) {
+        missing.push_back(std::string(title(family)));
+      } else if (!tables.empty()) {
+        missing.push_back(fmt::format("{} of {}", fmt::join(tables, ", "), title(family)));
+      }
+    }
+    if (!missing.empty())
+      read_.notes.push_back(
+          fmt::format("taken as without rules, as the text has none of them: {}", fmt::join(missing, "; ")));
+  }
+
+  // The newest backend first, the tables in the order in which they are read from the kernel.
+  void make_live(bool leaves_agents) {
+    std::ranges::sort(tables_, {}, &OpenTable::key);
+    for (const BackendKind backend : {BackendKind::iptables_nft, BackendKind::iptables_legacy}) {
+      Live live;
+      live.backend = backend;
+      std::vector<LiveChain> others;
+      for (OpenTable& table : tables_) {
+        if (std::get<BackendKind>(table.key) != backend) continue;
+        std::ranges::move(table.chains,
+                          std::back_inserter(is_written(std::get<Table>(table.key)) ? live.chains : others));
+      }
+      mark_ours(live.chains);
+      std::ranges::move(others, std::back_inserter(live.chains));
+      if (leaves_agents) leave_to_agents(live, false);
+      if (holds_rules(live)) read_.live.push_back(std::move(live));
+    }
+  }
+
+  void note(const Section& section, const std::string& words) {
+    read_.notes.push_back(fmt::format("{}: {}", section.source, words));
+  }
+
+  std::vector<Section> sections_;
+  std::vector<OpenTable> tables_;
+  RulesOfTexts read_;
+};
+
+}  // namespace
+
+RulesOfTexts read_iptables_texts(std::span<const RulesText> texts, bool leaves_agents) {
+  return Tables().read(texts, leaves_agents);
+}
+
+}  // namespace sidetrack

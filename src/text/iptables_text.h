@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rule/live.h"
+#include "text/read_rules.h"
+
+namespace sidetrack {
+
+struct RulesOfTexts {
+  std::vector<Live> live;          // as they are read from the kernel that printed them
+  std::vector<std::string> notes;  // what the texts leave open, and how it was taken: for people
+};
+
+// Reads what iptables-save, ip6tables-save, `iptables -S`, `iptables -L -n -v` or istio-init have printed, several of
+// them together. Throws Error (usage) naming the file and the line where it cannot be told which table or family rules
+// are of, and for a text without rules. `leaves_agents`: rules of an ambient pod count as an agent's.
+[[nodiscard]] RulesOfTexts read_iptables_texts(std::span<const RulesText> texts, bool leaves_agents);
+
+}  // namespace sidetrack

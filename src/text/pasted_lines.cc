@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "text/pasted_lines.h"
+
+#include <algorithm>
+
+#include "model/scan.h"
+
+namespace sidetrack {
+namespace {
+
+struct Typographic {
+  std::string_view text;
+  std::string_view plain;
+};
+constexpr Typographic typographic[] = {
+    {"\u201c", "\""}, {"\u201d", "\""}, {"\u201e", "\""}, {"\u2018", "'"}, {"\u2019", "'"}, {"\u00a0", " "},
+    {"\u200b", ""},   {"\ufeff", ""},   {"\t", " "},      {"\r", ""},      {"\u2212", "-"},
+};
+constexpr std::string_view en_dash = "\u2013", em_dash = "\u2014";
+
+bool is_dash(std::string_view text) { return text.starts_with(en_dash) || text.starts_with(em_dash); }
+
+// A word processor makes one dash of "--", and of "-" before a single letter.
+std::string_view plain_dash(std::string_view before, std::string_view after) {
+  const bool begins_word = before.empty() || before.ends_with(' ');
+  return begins_word && !is_dash(after) && after.size() > 1 && after[1] != ' ' ? "--" : "-";
+}
+
+// \x1b[1;32m
+std::size_t size_of_escape(std::string_view text) {
+  if (!text.starts_with("\x1b[")) return 0;
+  const auto end = std::ranges::find_if(text.substr(2), [](char c) { return c >= '@' && c <= '~'; });
+  return static_cast<std::size_t>(end - text.begin()) + (end != text.end() ? 1 : 0);
+}
+
+std::string plain(std::string_view line) {
+  std::string text;
+  while (!line.empty()) {
+    if (const std::size_t escape = size_of_escape(line); escape > 0) {
+      line.remove_prefix(escape);
+      continue;
+    }
+    if (is_dash(line)) {
+      line.remove_prefix(en_dash.size());
+      text += plain_dash(text, line);
+      continue;
+    }
+    const auto* found =
+        std::ranges::find_if(typographic, [&](const Typographic& each) { return line.starts_with(each.text); });
+    if (found != std::end(typographic)) {
+      text += found->plain;
+      line.remove_prefix(found->text.size());
+    } else {
+      text += line.front();
+      line.remove_prefix(1);
+    }
+  }
+  return text;
+}
+
+std::string_view without_margin(std::string_view line) {
+  const auto first = line.find_first_not_of("> ");
+  if (first == std::string_view::npos) return {};
+  return line.substr(first, line.find_last_not_of(' ') - first + 1);
+}
+
+}  // namespace
+
+std::vector<PastedLine> pasted_lines(std::string_view text) {
+  std::vector<PastedLine> lines;
+  std::size_t number = 0;
+  for (const std::string_view raw : split_at_each(text, '\n')) {
+    ++number;
+    const std::string line = plain(raw);
+    const std::string_view content = without_margin(line);
+    if (content.empty() || content.starts_with("```") || content.starts_with("~~~")) continue;
+    lines.push_back({number, std::string(content)});
+  }
+  return lines;
+}
+
+}  // namespace sidetrack

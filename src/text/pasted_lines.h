@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sidetrack {
+
+struct PastedLine {
+  std::size_t number = 0;  // counted from 1
+  std::string text;
+};
+
+// Returns the lines of a text that was pasted into an issue or a chat, without what is added on the way: fences, quote
+// marks, colours, carriage returns, typographic quotes and dashes, blanks at the ends. Empty lines are left out.
+[[nodiscard]] std::vector<PastedLine> pasted_lines(std::string_view text);
+
+}  // namespace sidetrack
