@@ -7,6 +7,7 @@ import os
 import random
 import re
 import sys
+import tempfile
 
 import nft_rules
 from namespace import ADDRESSES, Namespace, fail
@@ -124,14 +125,15 @@ def counted(namespace, counters, packet):
     return {key: after[key] > before[key] for key in after}
 
 
-def compare_with_packets(namespace, what, key_of_step, counters, packets):
-    """Whether each rule counts the packets that explain says it matches. Returns how many answers were decided."""
+def compare_with_packets(namespace, what, key_of_step, counters, packets, asked=()):
+    """Whether each rule counts the packets that explain, asked with these options, says it matches. Returns how many
+    answers were decided."""
     decided = unknown = 0
     counters()  # so that `key_of_step` knows the rules
     for packet in packets:
         family, protocol, to, port, source = packet
         at = f"[{to}]:{port}" if family == 6 else f"{to}:{port}"
-        trace = namespace.json("explain", "out", protocol, at, "--uid", "0", "--gid", "0", "--from-port", str(source), "--json")
+        trace = namespace.json("explain", "out", protocol, at, "--uid", "0", "--gid", "0", "--from-port", str(source), "--json", *asked)
         kinds = collections.defaultdict(set)
         for step in trace.get("steps", []):
             if "rule" in step:
@@ -205,6 +207,18 @@ def check_numbers(namespace, kind):
                 fail(f"iptables-{kind}, {family} {table} {chain}: {rules} rules, and show has {said}")
 
 
+def options_of_text(namespace, kind, folder):
+    """The rules as a report has them, and the pod."""
+    options = ["--address", ",".join(f"{own}%d0" for own, _ in ADDRESSES.values())]
+    for tool in "iptables", "ip6tables":
+        program = f"{tool}-{kind}-save"
+        with open(f"{folder}/{tool}", "w") as file:
+            # A rule without a target looks like one that was cut off.
+            file.write(f"$ {program}\n" + re.sub(r"^(-A(?!.* -[jg] ).*)$", r"\1 -j LOG", namespace.run([program]), flags=re.M))
+        options += ["--rules", f"{folder}/{tool}"]
+    return options
+
+
 def packets_of_iptables(program, folder, kind):
     """The matches of the files, without a target, so that each packet passes them all."""
     with Namespace(program, f"packets-{kind}") as namespace:
@@ -230,17 +244,20 @@ def packets_of_iptables(program, folder, kind):
                         words[family, number] = counted[2]
             return count
 
-        decided = unknown = 0
-        for family in 4, 6:
-            of_family = lambda: {key: value for key, value in counters().items() if key[0] == family}
-            more = compare_with_packets(namespace, f"iptables-{kind}",
-                                        lambda step: (family, step["number"], words[family, step["number"]]),
-                                        of_family, [packet for packet in PACKETS if packet[0] == family])
-            decided += more[0]
-            unknown += more[1]
-    print(f"iptables-{kind}: of {decided + unknown} answers about real packets {decided} decided, {unknown} not known")
-    if decided < 100:
-        fail("hardly any answer is decided")
+        with tempfile.TemporaryDirectory() as saved:
+            for asked in (), options_of_text(namespace, kind, saved):
+                decided = unknown = 0
+                for family in 4, 6:
+                    of_family = lambda: {key: value for key, value in counters().items() if key[0] == family}
+                    more = compare_with_packets(namespace, f"iptables-{kind} {' '.join(asked)}",
+                                                lambda step: (family, step["number"], words[family, step["number"]]),
+                                                of_family, [packet for packet in PACKETS if packet[0] == family], asked)
+                    decided += more[0]
+                    unknown += more[1]
+                print(f"iptables-{kind}{', from text' if asked else ''}: of {decided + unknown} answers about real packets "
+                      f"{decided} decided, {unknown} not known")
+                if decided < 100:
+                    fail("hardly any answer is decided")
 
 
 # ---- nft
