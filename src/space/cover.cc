@@ -121,6 +121,18 @@ Box widened(Regions& regions, Regions::Node root, Box box, const Box& whole, con
 
 namespace {
 
+// A port of a bridge has none: what comes in by it comes in by the bridge.
+Sets::Id interfaces_with_addresses(Regions& regions, const PodView& pod, Family family) {
+  Intervals all;
+  const std::vector<std::string>& names = regions.universe().interfaces;
+  for (Value i = 0; i < names.size(); ++i) {
+    const Interface* interface = pod.interface(names[static_cast<std::size_t>(i)]);
+    const auto is_of_family = [&](const InterfaceAddress& own) { return own.address.family == family; };
+    if (interface != nullptr && std::ranges::any_of(interface->addresses, is_of_family)) all.push_back({i, i});
+  }
+  return regions.sets().of(normal(std::move(all)));
+}
+
 // Adds the sections of all packets of the box, one of each protocol.
 void add_sections(std::vector<Section>& all, Regions& regions, const Side& side, Regions::Node root,
                   const Section& like, Box whole) {
@@ -158,6 +170,10 @@ std::vector<Section> sections(Regions& regions, std::size_t side, const SectionO
       Box whole = regions.ordinary(pod, way, family);
       if (options.plain) whole[index(Field::mark)] = regions.sets().single(regions.universe().mark_class(0));
       if (options.plain && way != Direction::in) whole[index(Field::source)] = regions.sets().single(by_kernel);
+      if (options.plain && way == Direction::in) {
+        Sets::Id& interfaces = whole[index(Field::interface)];
+        interfaces = regions.sets().intersection(interfaces, interfaces_with_addresses(regions, pod, family));
+      }
       add_sections(result, regions, regions.side(side), root, section, whole);
     }
   }

@@ -35,7 +35,7 @@ struct Section {
 struct SectionOptions {
   std::vector<Direction> ways;
   bool forwarded = true;  // and what the pod forwards
-  bool plain = false;     // only what sockets send that choose neither mark nor address
+  bool plain = false;     // only by sockets that choose neither mark nor address, and by interfaces with addresses
   // A leaf that ends for the caller's purpose as this one does, the same for all of a kind.
   std::function<Leaf(Leaf)> like = [](Leaf leaf) { return leaf; };
 };

@@ -137,7 +137,7 @@ TEST(Summary, NamesWhatIsLeftOut) {
            {{owner(OwnerKind::uid, 1), owner(OwnerKind::gid, 2)}, "sent by uid 1 sent by gid 2"},
            {{cgroup({"a/b", 0, "a/b"})}, "sent from cgroup a/b"},
            {{except(owner(OwnerKind::gid, 1))}, "nothing"},  // but what is captured is little
-           {{mark(5)}, "nothing"},  // which programs do not set
+           {{mark(5)}, "nothing"},                           // which programs do not set
            {{tcp, dport(80), destination(ten)}, "outbound to 10.0.0.0/8 to port 80"},
        }) {
     EXPECT_EQ(left_out("OUTPUT", matches), expected);
@@ -167,6 +167,16 @@ TEST(Summary, SpeaksOfForwardedTraffic) {
       "IPv4 only: TCP goes to port 15006 (Envoy inbound); TCP by docker0, forwarded TCP from docker0 goes to port "
       "15001 (Envoy outbound)");
   EXPECT_EQ(of("-i * -b * -c docker0 --ip-families ipv4").inbound, "IPv4 only: TCP goes to port 15006 (Envoy inbound)");
+}
+
+// What comes in by the port of a bridge, which has no address, is the bridge's.
+TEST(Summary, LeavesOutInterfacesWithoutAddresses) {
+  const Plan plan = planned("-i * -b * --ip-families ipv4");
+  PodView pod = assumed_pod(plan);
+  pod.interfaces.push_back({"veth0", {}});
+  const Summary all = summary(pod, {{as_live(plan.ruleset, BackendKind::iptables_nft)}});
+  EXPECT_EQ(all.inbound, "IPv4 only: TCP goes to port 15006 (Envoy inbound)");
+  EXPECT_EQ(all.left_out, "IPv4 only: inbound to port 15008; sent by uid 1337, gid 1337");
 }
 
 // A rule that is not understood.
