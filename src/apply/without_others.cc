@@ -38,6 +38,14 @@ bool refuses(const PolicyRule& rule) {
 // It decides about packets alone that have a mark: whoever marks them means it.
 bool is_of_marked(const PolicyRule& rule) { return !rule.inverted && (rule.mark & rule.mask) != 0; }
 
+// A policy rule of another program by which packets that are not marked stay in the pod, too.
+bool leads_into_table_of(const PolicyRule& rule, const Plan& plan) {
+  if (rule.is_ours() || rule.action != PolicyRule::Action::lookup || is_of_marked(rule)) return false;
+  return std::ranges::any_of(plan.routing.policy_rules, [&](const PolicyRule& ours) {
+    return ours.family == rule.family && ours.table == rule.table;
+  });
+}
+
 // Removes the rules of other programs that take what is marked before ours does.
 void drop_before(std::vector<PolicyRule>& rules, const PolicyRule& ours) {
   const auto end = std::ranges::find_if(rules, [&](const PolicyRule& rule) {
@@ -54,6 +62,7 @@ void drop_before(std::vector<PolicyRule>& rules, const PolicyRule& ours) {
 
 PodView without_others(PodView pod, const Plan& plan) {
   std::erase_if(pod.rules, [](const PolicyRule& rule) { return refuses(rule) && !is_of_marked(rule); });
+  std::erase_if(pod.rules, [&](const PolicyRule& rule) { return leads_into_table_of(rule, plan); });
   for (const PolicyRule& ours : plan.routing.policy_rules) drop_before(pod.rules, ours);
   for (const PolicyRule& rule : default_rules()) {  // put back what was deleted
     if (std::ranges::find(pod.rules, rule) == pod.rules.end()) pod.insert(rule);

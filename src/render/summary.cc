@@ -178,10 +178,17 @@ class Sentences {
     said_.leave_out(line.ending.kind == Outcome::Kind::dropped ? what + " (dropped)" : what);
   }
 
-  // Of what is captured: what is left out of it.
+  // Of what is captured: what is left out of it, and not captured by another line.
   void add_exceptions(const Box& box) {
     for (const Field field : said_fields) {
-      if (auto words = exceptions(field, box[index(field)])) said_.leave_out(*std::move(words));
+      auto words = exceptions(field, box[index(field)]);
+      if (!words) continue;
+      Box part = box;
+      part[index(field)] = regions_.sets().difference(whole_[index(field)], box[index(field)]);
+      const bool is_captured_so = std::ranges::any_of(section_.lines, [&](const space::Line& line) {
+        return may_be_captured(line.ending) && !is_empty(intersection(regions_.sets(), line.box, part));
+      });
+      if (!is_captured_so) said_.leave_out(*std::move(words));
     }
   }
 

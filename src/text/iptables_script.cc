@@ -32,13 +32,10 @@ struct Verb {
   Kind kind;
 };
 constexpr Verb verbs[] = {
-    {"-A", "--append", Kind::append},
-    {"-I", "--insert", Kind::insert},
-    {"-D", "--delete", Kind::remove},
-    {"-N", "--new-chain", Kind::declare},
-    {"-P", "--policy", Kind::policy},
-    {"-F", "--flush", Kind::flush},
-    {"-X", "--delete-chain", Kind::remove_chain},
+    {"-A", "--append", Kind::append},     {"-I", "--insert", Kind::insert},
+    {"-R", "--replace", Kind::replace},   {"-D", "--delete", Kind::remove},
+    {"-N", "--new-chain", Kind::declare}, {"-P", "--policy", Kind::policy},
+    {"-F", "--flush", Kind::flush},       {"-X", "--delete-chain", Kind::remove_chain},
 };
 
 const Verb* verb_of(std::string_view word) {
@@ -97,7 +94,7 @@ std::optional<Program> program_of(std::string_view word) {
   return program;
 }
 
-// Where a shell's command ends: ; && || | > and 2>
+// Where a shell's command ends: ; && || | > 2> and a comment
 std::size_t end_of_command(std::string_view text) {
   char quote = '\0';
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -106,6 +103,8 @@ std::size_t end_of_command(std::string_view text) {
       if (c == quote) quote = '\0';
     } else if (c == '"' || c == '\'') {
       quote = c;
+    } else if (c == '#' && i > 0 && text[i - 1] == ' ') {
+      return i;
     } else if (c == ';' || c == '&' || c == '|' || c == '>') {
       const bool descriptor = c == '>' && i > 1 && text[i - 1] >= '0' && text[i - 1] <= '9' && text[i - 2] == ' ';
       return descriptor ? i - 1 : i;
@@ -267,7 +266,8 @@ class Reader {
       made.policy = policy_of(words[2]).value_or(Verdict::accept);
       section.is_whole |= !section.of_commands;
     }
-    if (verb.kind == Kind::append || verb.kind == Kind::insert || verb.kind == Kind::remove) {
+    if (verb.kind == Kind::append || verb.kind == Kind::insert || verb.kind == Kind::replace ||
+        verb.kind == Kind::remove) {
       std::size_t start = 2;
       if (verb.kind != Kind::append && words.size() > 2) made.number = to_number<std::size_t>(words[2]);
       if (made.number) ++start;

@@ -14,13 +14,13 @@
 namespace sidetrack {
 
 struct ChainOperation {
-  enum class Kind { declare, policy, append, insert, remove, flush, remove_chain };
+  enum class Kind { declare, policy, append, insert, replace, remove, flush, remove_chain };
   Kind kind{};
   std::string chain;
   std::size_t line = 0;
   Verdict policy = Verdict::accept;
-  Rule rule{};                          // of append, insert and remove; its table and family are not known here
-  std::optional<std::size_t> number{};  // of insert and remove: the rule's place, counted from 1
+  Rule rule{};  // of append, insert, replace and remove; its table and family are not known here
+  std::optional<std::size_t> number{};  // of insert, replace and remove: the rule's place, counted from 1
   Counters counters{};
 };
 

@@ -162,6 +162,10 @@ void carry_out(const ChainOperation& operation, OpenTable& table) {
       chain.rules.insert(chain.rules.begin() + static_cast<std::ptrdiff_t>(place - 1), std::move(made));
       break;
     }
+    case Kind::replace:
+      if (operation.number && *operation.number > 0 && *operation.number <= chain.rules.size())
+        chain.rules[*operation.number - 1] = std::move(made);
+      break;
     case Kind::remove:
       remove_rule(chain.rules, operation, made.rule);
       break;

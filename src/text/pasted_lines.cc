@@ -69,12 +69,19 @@ std::string_view without_margin(std::string_view line) {
 std::vector<PastedLine> pasted_lines(std::string_view text) {
   std::vector<PastedLine> lines;
   std::size_t number = 0;
+  bool is_continued = false;  // by the next one, as a shell's
   for (const std::string_view raw : split_at_each(text, '\n')) {
     ++number;
     const std::string line = plain(raw);
     const std::string_view content = without_margin(line);
     if (content.empty() || content.starts_with("```") || content.starts_with("~~~")) continue;
-    lines.push_back({number, std::string(content)});
+    if (is_continued) {
+      lines.back().text.back() = ' ';  // in the place of the backslash
+      lines.back().text += content;
+    } else {
+      lines.push_back({number, std::string(content)});
+    }
+    is_continued = content.ends_with(" \\");
   }
   return lines;
 }

@@ -72,8 +72,14 @@ bool has_value(std::string_view option) { return option != "--socket-exists"; }
 std::vector<Match> matches(std::span<const std::string> words, std::size_t& i) {
   std::vector<Match> result;
   std::string_view module;
+  std::size_t of_module = 0;  // where its words begin,
+  std::size_t before = 0;     // and how many matches there were
   while (i < words.size() && words[i] != "-j" && words[i] != "-g") {
-    const std::size_t start = i;
+    std::size_t start = i;
+    if (words[i] == "-m") {
+      of_module = i;
+      before = result.size();
+    }
     if (words[i] == "-m" && i + 1 < words.size() && !ends_match(words[i + 1])) {
       module = words[i + 1];
       i += 2;
@@ -100,6 +106,10 @@ std::vector<Match> matches(std::span<const std::string> words, std::size_t& i) {
     }
     i = std::max(i, start + 1);
     while (i < words.size() && !ends_match(words[i])) ++i;
+    if (module == "owner") {  // --suppl-groups changes what --gid-owner says
+      start = of_module;
+      result.resize(before);
+    }
     result.emplace_back(UnknownMatch{joined_words(words.subspan(start, i - start))});
   }
   return result;

@@ -107,6 +107,18 @@ TEST_P(RoutingEditsOfMarked, WhatDecidesNothingIsNoDifference) {
   EXPECT_EQ(verified(tproxy).exit_code, 6);
 }
 
+// What another program leads into the table of marked packets stays in the pod, marked or not.
+TEST_P(RoutingEditsOfMarked, WhatOthersLeadIntoTheirTableIsFound) {
+  apply(tproxy);
+  for (const char* selector : {"from {pod}", "not fwmark 5"}) {
+    edit(std::string("{ip} rule add pref 50 ") + selector + " lookup 133");
+    EXPECT_NE(connect(from_outside, pod(8080)).role, Role::proxy_inbound) << selector;
+    EXPECT_EQ(verified(tproxy).exit_code, 6) << selector;
+    edit("{ip} rule del pref 50");
+    EXPECT_EQ(verified(tproxy).exit_code, 0);
+  }
+}
+
 // A packet of no connection is nobody's to capture, though TPROXY would take it.
 TEST_P(RoutingEditsOfMarked, InvalidPacketsMayBeDropped) {
   apply(tproxy);

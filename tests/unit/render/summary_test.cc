@@ -154,6 +154,11 @@ TEST(Summary, NamesWhatIsLeftOut) {
                                              {{tcp, destination(ten)}, to_proxy}});
   EXPECT_EQ(some.outbound, "TCP to 10.0.0.0/8 goes to port 15001 (Envoy outbound)");
   EXPECT_EQ(some.left_out, "outbound to port 22; sent by uid 1337");
+  // What goes elsewhere is no exception.
+  const Summary dns = summary_of("OUTPUT", {{{tcp, dport(53)}, Redirect{15053}}, {{tcp, destination(ten)}, to_proxy}});
+  EXPECT_EQ(dns.outbound,
+            "TCP to 10.0.0.0/8 to any port but 53 goes to port 15001 (Envoy outbound); DNS goes to port 15053 (DNS)");
+  EXPECT_EQ(dns.left_out, "nothing");
 }
 
 // What hosts behind the pod send to others.

@@ -224,6 +224,8 @@ iptables -t nat -I A 2 -p tcp --dport 2 -j RETURN
 iptables -t nat -I A -m comment --comment 'a b' -j RETURN
 iptables -t nat -A A -j DROP
 iptables -t nat -D A -j DROP
+iptables -t nat -R A 4 -p tcp \
+  --dport 4 -j RETURN # the fourth
 ip6tables -F INPUT
 ip6tables -A INPUT -j REJECT
 ip6tables -P FORWARD DROP
@@ -233,7 +235,7 @@ iptables -t nat -X GONE)"}),
                   "iptables-legacy ipv4 nat -A A -m comment --comment \"a b\" -j RETURN",
                   "iptables-legacy ipv4 nat -A A -p tcp --dport 1 -j RETURN",
                   "iptables-legacy ipv4 nat -A A -p tcp --dport 2 -j RETURN",
-                  "iptables-legacy ipv4 nat -A A -p tcp --dport 3 -j RETURN",
+                  "iptables-legacy ipv4 nat -A A -p tcp --dport 4 -j RETURN",
                   "iptables-legacy ipv6 filter -A INPUT -j REJECT", "iptables-legacy ipv6 filter -P FORWARD DROP"));
 }
 

@@ -151,6 +151,13 @@ TEST(ReadRule, SaysWhatIsNotUnderstood) {
   }
 }
 
+// --suppl-groups changes what --gid-owner says.
+TEST(ReadRule, KnowsNothingOfAnOwnerThatIsMoreThanThat) {
+  const Rule rule = read_rule("-A OUTPUT -p tcp -m owner --gid-owner 7 --suppl-groups -m mark --mark 0x1 -j DROP");
+  ASSERT_EQ(rule.matches.size(), 3U);
+  EXPECT_EQ(rule.matches[1], Match(UnknownMatch{"-m owner --gid-owner 7 --suppl-groups"}));
+}
+
 TEST(ReadRule, OfAListOrARangeHasEachValue) {
   const Rule rule = read_rule("-A C -s 10.0.0.1-10.0.0.9,10.1.0.0/16 -j ACCEPT");
   const auto& match = std::get<AddressMatch>(rule.matches.at(0));
