@@ -64,7 +64,7 @@ class ForwardedDns : public Traffic {
         ->connect(actor, {.to = Endpoint(server, 53),
                           .protocol = Protocol::udp,
                           .from = {},
-                          .patience = std::chrono::milliseconds(1000)})
+                          .patience = std::chrono::milliseconds(2500)})  // the first neighbour solicitation may be lost
         .role;
   }
   // "arrive", "lost" or "unknown", of a query of the container.
