@@ -35,10 +35,6 @@ bool is_captured(const Outcome& outcome) {
   return outcome.kind == Outcome::Kind::lands && (outcome.transparent || outcome.original);
 }
 
-bool is_captured(const space::Ending& ending) {
-  return ending.kind == Outcome::Kind::lands && (ending.translated || ending.transparent);
-}
-
 // Tells inbound traffic of the mesh, which comes to the proxy as it is.
 bool is_for_tunnel(const Step* step) {
   return step != nullptr && step->live != nullptr && is_of(step->live->rule, MeshRule::tunnel_port);

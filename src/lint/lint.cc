@@ -291,7 +291,7 @@ Findings lost_forwarded_replies(const PodView& pod, const std::vector<Live>& liv
   return findings;
 }
 
-// What hosts behind the pod, as containers in it are, send to others.
+// Finds what hosts behind the pod, such as containers in it, send to others, where the proxy takes it for inbound.
 Findings captured_forwarded(Regions& regions, const PodView& pod, const Proxy& proxy) {
   Findings all;
   for (Box& box : forwarded(regions, pod)) {

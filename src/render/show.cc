@@ -15,7 +15,6 @@
 #include "model/printable.h"
 #include "render/layout.h"
 #include "walk/chain_index.h"
-#include "walk/explain.h"
 
 namespace sidetrack {
 namespace {
@@ -293,7 +292,7 @@ std::string show(std::span<const Live> live, const Routing& routing, const ShowO
   }
   if (text.empty()) text = "no rules\n\n";
   text += routing_text(routing, options.color) + "\n";
-  const Summary all = summary(options.pod != nullptr ? *options.pod : assumed_pod(Plan{}), live);
+  const Summary all = summary(options, live);
   text +=
       fmt::format("inbound       {}\noutbound      {}\nnot captured  {}\n", all.inbound, all.outbound, all.left_out);
   for (const Obstacle& obstacle : options.obstacles) {

@@ -30,6 +30,9 @@ struct ShowOptions {
   const PodView* pod = nullptr;              // of the summary; nullptr: one of documentation addresses
 };
 
+// Summarises the rules in the pod of the options.
+[[nodiscard]] Summary summary(const ShowOptions& options, std::span<const Live> live);
+
 // A tree from each hook: chains, rules with numbers, counters, whose they are and what they do; policy rules, routes,
 // addresses; the summary.
 [[nodiscard]] std::string show(std::span<const Live> live, const Routing& routing, const ShowOptions& options);

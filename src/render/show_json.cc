@@ -3,7 +3,6 @@
 #include "render/json_parts.h"
 #include "render/show.h"
 #include "rule/iptables.h"
-#include "walk/explain.h"
 
 namespace sidetrack {
 namespace {
@@ -53,7 +52,7 @@ std::string rules_json(std::span<const Live> live, const Routing& routing) { ret
 
 std::string show_json(std::span<const Live> live, const Routing& routing, const ShowOptions& options) {
   Json made = document(live, routing);
-  const Summary all = summary(options.pod != nullptr ? *options.pod : assumed_pod(Plan{}), live);
+  const Summary all = summary(options, live);
   made["summary"] = {{"inbound", all.inbound}, {"outbound", all.outbound}, {"left_out", all.left_out}};
   made["obstacles"] = obstacles_json(options.obstacles);
   return dumped(std::move(made));

@@ -70,17 +70,13 @@ class Groups {
   std::vector<Group> all_;
 };
 
-bool is_captured(const Ending& ending) {
-  return ending.kind == Outcome::Kind::lands && (ending.translated || ending.transparent);
-}
-
 bool may_be_captured(const Ending& ending) {
-  return is_captured(ending) || std::ranges::any_of(ending.either, is_captured);
+  return is_captured(ending) || std::ranges::any_of(ending.either, space::is_captured);
 }
 
 // "goes to port 15001 (Envoy outbound)"; "perhaps …" if it is not known.
 std::string goes_to(const Ending& ending) {
-  if (!is_captured(ending)) return "perhaps " + goes_to(*std::ranges::find_if(ending.either, is_captured));
+  if (!is_captured(ending)) return "perhaps " + goes_to(*std::ranges::find_if(ending.either, space::is_captured));
   const std::string who = ending.listener.empty() ? "" : fmt::format(" ({})", ending.listener);
   if (ending.transparent) return fmt::format("goes to port {}{} by TPROXY", ending.transparent_port, who);
   if (!ending.port) return "goes to " + ending.to->text();
@@ -136,7 +132,7 @@ class Sentences {
   }
 
  private:
-  // "to port 22 sent by uid 7", but for exceptions that are left out as a whole.
+  // Returns " to port 22 sent by uid 7"; exceptions that are excluded as a whole are not repeated.
   std::string words(const Box& box) {
     std::string text;
     for (const Field field : said_fields) {
@@ -178,7 +174,7 @@ class Sentences {
     said_.leave_out(line.ending.kind == Outcome::Kind::dropped ? what + " (dropped)" : what);
   }
 
-  // Of what is captured: what is left out of it, and not captured by another line.
+  // Adds what is excluded from the captured box, unless another line captures it.
   void add_exceptions(const Box& box) {
     for (const Field field : said_fields) {
       auto words = exceptions(field, box[index(field)]);
@@ -261,6 +257,10 @@ Summary summary(PodView pod, std::span<const Live> live) {
     constexpr const char* unknown = "not known: the rules are too many to follow all packets";
     return {unknown, unknown, unknown};
   }
+}
+
+Summary summary(const ShowOptions& options, std::span<const Live> live) {
+  return summary(options.pod != nullptr ? *options.pod : assumed_pod(Plan{}), live);
 }
 
 }  // namespace sidetrack

@@ -72,8 +72,7 @@ class Cover {
   // What is taken by a proxy is the rule, if there is much of it.
   double rank(const std::pair<const Leaf, double>& one) const {
     const Ending& ending = regions_.decision(one.first).ending;
-    const bool taken = ending.kind == Outcome::Kind::lands && (ending.translated || ending.transparent);
-    return one.second + (taken && section_.way != Direction::lo && one.second > 0.01 ? 1 : 0);
+    return one.second + (is_captured(ending) && section_.way != Direction::lo && one.second > 0.01 ? 1 : 0);
   }
 
   bool meet(const Box& a, const Box& b) const {

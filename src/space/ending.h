@@ -30,7 +30,12 @@ struct Ending {
   friend bool operator==(const Ending& a, const Ending& b);
 };
 
-// The same for endings that are equal.
+// Tells whether it lands where rules have sent it.
+[[nodiscard]] inline bool is_captured(const Ending& ending) {
+  return ending.kind == Outcome::Kind::lands && (ending.translated || ending.transparent);
+}
+
+// Returns the same for endings that are equal.
 [[nodiscard]] std::size_t hash_of(const Ending& ending);
 
 // Of all the ways that a packet may go.

@@ -14,7 +14,7 @@ struct PastedLine {
 };
 
 // Returns the lines of a text that was pasted into an issue or a chat, without what is added on the way: fences, quote
-// marks, colours, carriage returns, typographic quotes and dashes, blanks at the ends. Empty lines are left out.
+// marks, colours, carriage returns, typographic quotes and dashes, blanks at the ends. Skips empty lines.
 [[nodiscard]] std::vector<PastedLine> pasted_lines(std::string_view text);
 
 }  // namespace sidetrack

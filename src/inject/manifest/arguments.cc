@@ -50,7 +50,7 @@ void add(std::vector<std::string>& warnings, const PodTemplate& pod, const std::
   for (const std::string& warning : of_pod) warnings.push_back(fmt::format("{}: {}", title(pod), warning));
 }
 
-// Objects that are left out.
+// Warns of objects that are skipped.
 void add_skipped(std::vector<std::string>& warnings, const Documents& documents,
                  const std::vector<std::string>& skipped) {
   for (const std::string& why : skipped)

@@ -424,7 +424,7 @@ std::optional<std::string> uid_of(std::string_view proxy, const Node* spec, cons
   return std::nullopt;
 }
 
-// What the injector has written into the pod; null if that cannot be read, which inject() says.
+// Reads what the injector has written into the pod; null if that cannot be read, which inject() says.
 Node status_of(const Annotations& annotations) {
   try {
     if (const auto text = sidetrack::find(annotations, status_annotation))

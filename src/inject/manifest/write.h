@@ -19,7 +19,7 @@ enum class Layout : bool { one_line, indented };
 using Change = std::function<bool(const Document&)>;
 
 // The file, in its form, with its documents as they are after `change`, one after the other; each is empty afterwards.
-// Those that are not changed keep every byte.
+// Keeps every byte of those that are not changed.
 [[nodiscard]] std::string written(Documents& documents, const Change& change);
 
 }  // namespace sidetrack::manifest
