@@ -105,8 +105,6 @@ std::vector<Case> cases() {
 
 class Option : public ::testing::TestWithParam<std::tuple<Case, BackendKind>> {};
 
-bool is_captured(const Ending& ending) { return ending.translated || ending.transparent; }
-
 // Whether it ends so, of all ways in which it may.
 bool ends(const Ending& ending, std::uint16_t port) {
   if (!ending.either.empty())
