@@ -532,7 +532,8 @@ InitArguments arguments_of(const Node& args, std::string_view container, const W
     if (word.type != Node::Type::string) refuse(where, fmt::format("{}: args", from), &word, "a string");
     const bool is_first = &word == &args.items.front();
     if (is_first && word.text == program_word) continue;
-    if (is_first && !word.text.starts_with('-'))
+    // A whole command line; other words are of a program of the user's own.
+    if (is_first && !word.text.starts_with('-') && word.text.find(' ') != std::string::npos)
       refuse(where, fmt::format("{}: args", from), &word, fmt::format("{}, or an option, first", program_word));
     auto& all = made.arguments;
     if (waits && may_be_value(word.text, all.back().option)) {
