@@ -29,7 +29,8 @@ using space::Regions;
 // understood; the others, and explain(), ask rule by rule: half a second.
 constexpr std::size_t most_followed = 20'000;
 constexpr std::size_t most_steps = 2'000'000;
-constexpr std::size_t most_tried = 32;  // packets of one kind
+constexpr std::size_t most_explained_steps = 20'000'000;  // explain() goes as many ways as rules leave open
+constexpr std::size_t most_tried = 32;                    // packets of one kind
 
 bool is_captured(const Outcome& outcome) {
   return outcome.kind == Outcome::Kind::lands && (outcome.transparent || outcome.original);
@@ -80,7 +81,9 @@ std::size_t count_rules(std::span<const Live> all) {
 // Tells whether rules of other programs treat later packets of a connection otherwise than its first one.
 bool tells_later_packets(std::span<const Live> all) {
   const auto tells = [](const LiveRule& rule) {
-    return !rule.ours && std::ranges::any_of(rule.rule.matches, asks_connection);
+    return !rule.ours && std::ranges::any_of(rule.rule.matches, [](const Match& match) {
+      return asks_connection(match) || std::holds_alternative<TcpFlagsMatch>(match);
+    });
   };
   return std::ranges::any_of(all, [&](const Live& live) {
     return std::ranges::any_of(live.chains,
@@ -244,7 +247,7 @@ class Search {
     Trace there;
   };
 
-  [[nodiscard]] bool may_explain() const { return explained_ * rules_ <= most_steps; }
+  [[nodiscard]] bool may_explain() const { return explained_ * rules_ * rules_ <= most_explained_steps; }
 
   // What the plan captures and ends otherwise. Nothing: it is no such packet, or explain() contradicts.
   [[nodiscard]] std::optional<Explained> explained(const Packet& packet) {
@@ -255,6 +258,8 @@ class Search {
       Explained both{*asked, explain(*asked, usual_, planned_), explain(*asked, pod_, live_)};
       const Outcome& planned = both.planned.outcome;
       const Outcome& there = both.there.outcome;
+      // Followed along as many ways as explain() tries, which takes a second: of others no more will be known.
+      if (there.subject.find("possible paths") != std::string::npos) explained_ = most_explained_steps;
       if ((!is_captured(planned) && !is_for_tunnel(both.planned)) || there == planned) return std::nullopt;
       if (same_place(there, planned) && !has_usual_source_port(*asked)) return std::nullopt;
       return both;

@@ -11,6 +11,7 @@ struct InterfaceMatch;
 struct AddressMatch;
 struct ProtocolMatch;
 struct PortMatch;
+struct TcpFlagsMatch;
 struct OwnerMatch;
 struct ConntrackStateMatch;
 struct ConntrackDirectionMatch;
@@ -23,9 +24,9 @@ struct CommentMatch;
 struct UnknownMatch;
 
 // In the order in which the kernel asks: xtables keeps interface, address and protocol in the header of a rule.
-using Match = std::variant<InterfaceMatch, AddressMatch, ProtocolMatch, PortMatch, OwnerMatch, ConntrackStateMatch,
-                           ConntrackDirectionMatch, MarkMatch, ConnmarkMatch, SocketMatch, SetMatch, CgroupMatch,
-                           CommentMatch, UnknownMatch>;
+using Match = std::variant<InterfaceMatch, AddressMatch, ProtocolMatch, PortMatch, TcpFlagsMatch, OwnerMatch,
+                           ConntrackStateMatch, ConntrackDirectionMatch, MarkMatch, ConnmarkMatch, SocketMatch,
+                           SetMatch, CgroupMatch, CommentMatch, UnknownMatch>;
 
 struct Verdict;
 struct Jump;

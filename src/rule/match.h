@@ -19,6 +19,7 @@
 #include "rule/match/port.h"
 #include "rule/match/protocol.h"
 #include "rule/match/set.h"
+#include "rule/match/tcp_flags.h"
 #include "rule/match/unknown.h"
 
 namespace sidetrack {

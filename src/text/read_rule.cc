@@ -66,7 +66,10 @@ constexpr std::string_view comment_option = "--comment";  // any word is its val
 
 bool ends_match(std::string_view word) { return word == "-m" || word == "-j" || word == "-g"; }
 
-bool has_value(std::string_view option) { return option != "--socket-exists"; }
+std::size_t count_of_values(std::string_view option) {
+  if (option == "--socket-exists" || option == "--syn") return 0;
+  return option == "--tcp-flags" ? 2 : 1;
+}
 
 // Those before the target. Of a match that is not understood all words up to the next one.
 std::vector<Match> matches(std::span<const std::string> words, std::size_t& i) {
@@ -94,10 +97,10 @@ std::vector<Match> matches(std::span<const std::string> words, std::size_t& i) {
       // -d ! 10.0.0.0/8, as before iptables 1.4.3
       const bool late = option != comment_option && next < words.size() && words[next] == "!";
       if (late) ++next;
-      const std::size_t value = next;
-      if (has_value(option)) ++next;
-      if (next <= words.size())
-        found = read_match({module, option, has_value(option) ? std::string_view(words[value]) : "", negated != late});
+      const std::size_t values = count_of_values(option);
+      if (next + values <= words.size())
+        found = read_match({module, option, joined_words(words.subspan(next, values)), negated != late});
+      next += values;
     }
     if (found) {
       result.push_back(*std::move(found));

@@ -610,6 +610,7 @@ Truth truth_of(const LiveRule& entry, const Match& match, const PacketAtHook& pa
 }
 
 bool tells_later_packets(const Match& match) {
+  if (std::holds_alternative<TcpFlagsMatch>(match)) return true;
   const auto* state = std::get_if<ConntrackStateMatch>(&match);
   if (state == nullptr) return false;
   const auto has = [&](ConntrackStateMatch::State one) { return (state->states & one) != 0; };

@@ -35,6 +35,9 @@ class RawExpression {
   [[nodiscard]] bool has_only(std::uint32_t these) const { return !odd_ && (present_ & ~these) == 0; }
 
   // Zero, or empty, for an attribute that is not there.
+  [[nodiscard]] std::uint16_t u16(int type) const {
+    return has(type) ? network_order<std::uint16_t>(at(type)) : std::uint16_t{0};
+  }
   [[nodiscard]] std::uint32_t u32(int type) const { return has(type) ? network_order<std::uint32_t>(at(type)) : 0; }
   [[nodiscard]] std::uint64_t u64(int type) const { return has(type) ? network_order<std::uint64_t>(at(type)) : 0; }
   [[nodiscard]] std::string text(int type) const { return has(type) ? string(at(type)) : std::string(); }

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "kernel/nft/names.h"
+#include "kernel/nft/plain_words.h"
 #include "kernel/nft/raw_expression.h"
 #include "kernel/nft/registers.h"
 #include "rule/nft/comparison.h"
@@ -529,7 +530,8 @@ class Reader {
     if (key != NFT_META_MARK) {
       // Of these nothing is matched that the model knows.
       if (key == NFT_META_PRIORITY || key == NFT_META_NFTRACE || key == NFT_META_PKTTYPE || key == NFT_META_SECMARK) {
-        return effect(NonTerminating{e.words()});
+        const bool traces = key == NFT_META_NFTRACE && constant<std::uint8_t>(e.u32(NFTA_META_SREG), false) == 1;
+        return effect(NonTerminating{traces && !context_.native ? "-j TRACE" : e.words()});
       }
       return opaque(e.words());
     }
@@ -666,7 +668,9 @@ class Reader {
 
   // Those that are opaque: whether the rule goes on after it is not known …
   void take_condition(const RawExpression& e) { unknown(e.words()); }
+  void take_limit(const RawExpression& e) { unknown(limit_words(e, context_.native)); }
   // … or it certainly does.
+  void take_log(const RawExpression& e) { effect(NonTerminating{log_words(e, context_.native)}); }
   void take_side_effect(const RawExpression& e) { effect(NonTerminating{e.words()}); }
   void take_unknown_load(const RawExpression& e) { forget(e); }
   void take_unknown_end(const RawExpression& e) { opaque(e.words()); }
@@ -741,12 +745,12 @@ std::span<const Reader::Kind> Reader::kinds() {
       {"match", attributes(NFTA_MATCH_NAME, NFTA_MATCH_REV, NFTA_MATCH_INFO), &Reader::take_match},
       {"target", attributes(NFTA_TARGET_NAME, NFTA_TARGET_REV, NFTA_TARGET_INFO), &Reader::take_target},
       {"objref", any_attributes, &Reader::take_object},
-      {"limit", any_attributes, &Reader::take_condition},
+      {"limit", any_attributes, &Reader::take_limit},
       {"quota", any_attributes, &Reader::take_condition},
       {"connlimit", any_attributes, &Reader::take_condition},
       {"dynset", any_attributes, &Reader::take_condition},
       {"flow_offload", any_attributes, &Reader::take_condition},
-      {"log", any_attributes, &Reader::take_side_effect},
+      {"log", any_attributes, &Reader::take_log},
       {"last", any_attributes, &Reader::take_side_effect},
       {"fib", any_attributes, &Reader::take_unknown_load},
       {"socket", attributes(NFTA_SOCKET_KEY, NFTA_SOCKET_DREG, NFTA_SOCKET_LEVEL), &Reader::take_socket},

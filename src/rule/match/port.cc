@@ -87,8 +87,7 @@ std::optional<std::vector<Match>> decode_tcp(const xt_tcp& info) {
   std::vector<Match> matches = ports_of(info);
   const auto has = [&](int bit) { return (info.invflags & bit) != 0; };
   if (info.flg_mask != 0 || info.flg_cmp != 0 || has(XT_TCP_INV_FLAGS)) {
-    matches.emplace_back(UnknownMatch{fmt::format("-m tcp{} --tcp-flags {:#x} {:#x}", has(XT_TCP_INV_FLAGS) ? " !" : "",
-                                                  info.flg_mask, info.flg_cmp)});
+    matches.emplace_back(TcpFlagsMatch{info.flg_mask, info.flg_cmp, has(XT_TCP_INV_FLAGS)});
   }
   if (info.option != 0 || has(XT_TCP_INV_OPTION)) {
     matches.emplace_back(

@@ -105,9 +105,10 @@ std::optional<Alternatives> compared_field(const Value& value, std::span<const B
                                            std::optional<Family> family, const DecodeContext& context) {
   Comparison comparison{value, bounds, negated, context};
   comparison.is_protocol = value.size == 1 && is_protocol(value.key, value.offset, family);
-  if (!comparison.is_protocol) comparison.field = field_at(value.key, value.offset, family);
-  if (!comparison.is_protocol && (comparison.field == nullptr || value.size > comparison.field->size))
-    return std::nullopt;
+  comparison.is_tcp_flags = PayloadLoad{value.key, value.offset, value.size} == tcp_flags;
+  if (comparison.is_protocol || comparison.is_tcp_flags) return compared(comparison);
+  comparison.field = field_at(value.key, value.offset, family);
+  if (comparison.field == nullptr || value.size > comparison.field->size) return std::nullopt;
   return compared(comparison);
 }
 

@@ -62,6 +62,7 @@ struct Comparison {
   const DecodeContext& context;
   const Field* field = nullptr;  // of a payload: the address or port that begins there
   bool is_protocol = false;      // of a payload: the protocol in the network header
+  bool is_tcp_flags = false;     // of a payload: the flags in the header of TCP
 
   [[nodiscard]] bool is_one_value() const {
     return bounds.size() == 1 && bounds.front().first == bounds.front().second;

@@ -38,6 +38,9 @@ inline const Field& address_field(Family family, End end) {
 }
 inline const Field& port_field(End end) { return fields[end == End::destination ? 5 : 4]; }
 
+// The flags of TCP. They are read where the rule asks for the protocol.
+inline constexpr PayloadLoad tcp_flags{NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1};
+
 // Compares an address field with a CIDR: as many whole bytes as the prefix has, or all and the prefix's bits.
 void compare_prefix(const AddressRange& range, const Field& field, bool negated, std::vector<Expression>& expressions);
 

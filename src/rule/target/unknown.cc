@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "rule/target/unknown.h"
 
+#include <fmt/format.h>
+#include <linux/netfilter_ipv4/ipt_REJECT.h>
+#include <linux/netfilter_ipv6/ip6t_REJECT.h>
+
 #include <algorithm>
+#include <span>
 
 #include "model/printable.h"
 #include "rule/nft/writer.h"
+#include "rule/xt/spec.h"
 
 namespace sidetrack {
 namespace {
@@ -15,6 +21,19 @@ constexpr std::string_view non_terminating[] = {
     "LOG", "NFLOG",  "ULOG",        "TRACE",    "AUDIT",   "CLASSIFY",    "TOS", "DSCP",    "ECN",       "TTL",
     "HL",  "TCPMSS", "TCPOPTSTRIP", "CHECKSUM", "SECMARK", "CONNSECMARK", "LED", "RATEEST", "IDLETIMER",
 };
+
+// ipt_reject_info and ip6t_reject_info
+struct RejectInfo {
+  std::uint32_t with;
+};
+constexpr const char* with_icmp[] = {
+    "icmp-net-unreachable", "icmp-host-unreachable", "icmp-proto-unreachable", "icmp-port-unreachable",
+    "echo-reply",           "icmp-net-prohibited",   "icmp-host-prohibited",   "tcp-reset",
+    "icmp-admin-prohibited"};
+constexpr const char* with_icmpv6[] = {
+    "icmp6-no-route",         "icmp6-adm-prohibited", "icmp6-not-neighbour", "icmp6-addr-unreachable",
+    "icmp6-port-unreachable", "echo-reply",           "tcp-reset",           "icmp6-policy-fail",
+    "icmp6-reject-route"};
 
 }  // namespace
 
@@ -50,9 +69,14 @@ std::optional<Target> Reject::from_iptables(TargetWords words) {
 xt::Sources Reject::sources() { return {}; }
 xt::Extension Reject::to_xt(Family) const { xt::refuse(to_iptables()); }
 
-std::optional<Target> Reject::from_xt(const xt::ExtensionView& extension, Family) {
+std::optional<Target> Reject::from_xt(const xt::ExtensionView& extension, Family family) {
+  static constexpr xt::Spec<RejectInfo> reject{"REJECT", 0};
+  static_assert(sizeof(RejectInfo) == sizeof(ipt_reject_info) && sizeof(RejectInfo) == sizeof(ip6t_reject_info));
   if (extension.name != "REJECT") return {};
-  return Reject{unknown_words(xt::ExtensionKind::target, extension)};
+  const auto info = reject.decode(extension);
+  const auto names = family == Family::ipv4 ? std::span<const char* const>(with_icmp) : std::span(with_icmpv6);
+  if (!info || info->with >= names.size()) return Reject{unknown_words(xt::ExtensionKind::target, extension)};
+  return Reject{fmt::format("-j REJECT --reject-with {}", names[info->with])};
 }
 
 void Reject::to_nft(nft::RuleWriter& writer) const { writer.refuse(); }

@@ -5,9 +5,12 @@
 
 #include <stdexcept>
 
+#include "rule/xt/plain_words.h"
+
 namespace sidetrack::xt {
 
 std::string unknown_words(ExtensionKind kind, const ExtensionView& extension) {
+  if (auto words = plain_words(kind, extension)) return *std::move(words);
   std::size_t used = extension.data.size();
   while (used > 0 && extension.data[used - 1] == std::byte{}) --used;
   std::string hex;

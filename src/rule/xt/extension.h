@@ -43,8 +43,8 @@ struct Source {
 };
 using Sources = std::span<const Source>;
 
-// "-m NAME [rev 1, 152 bytes: 6162…]", "-j NAME […]": an extension that only its bytes can describe: all of them, but
-// for the zeros at their end.
+// The words of iptables for an extension that is only read (see plain_words.h), or where those are not known, its bytes
+// but for the zeros at their end: "-m NAME [rev 1, 152 bytes: 6162…]", "-j NAME […]".
 [[nodiscard]] std::string unknown_words(ExtensionKind kind, const ExtensionView& extension);
 
 // A target that is no extension, or only read. Throws std::logic_error.

@@ -92,6 +92,8 @@ TEST_F(Read, WhatNftRulesSay) {
       {"meta skuid 1000-2000 drop", {"-m owner --uid-owner 1000-2000 -j DROP"}},
       {"meta skgid != 5 drop", {"-m owner ! --gid-owner 5 -j DROP"}},
       {"meta skuid < 1000 drop", {"-m owner --uid-owner 0-999 -j DROP"}},
+      {"tcp flags syn drop", {"-p tcp ! --tcp-flags SYN NONE -j DROP"}},
+      {"tcp flags & (fin | syn | rst | ack) == syn drop", {"-p tcp --tcp-flags FIN,SYN,RST,ACK SYN -j DROP"}},
       {"ct state established,related accept", {"-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"}},
       {"ct direction reply drop", {"-m conntrack --ctdir REPLY -j DROP"}},
       {"ct direction != reply drop", {"-m conntrack --ctdir ORIGINAL -j DROP"}},
@@ -131,7 +133,6 @@ TEST_F(Read, WhatIsNotUnderstoodIsOpaque) {
       "ip daddr & 255.0.255.0 == 10.0.1.0 drop",
       "tcp dport & 1 == 1 drop",
       "meta mark > 5 drop",
-      "tcp flags syn drop",
       "fib daddr type local drop",
       "numgen random mod 2 == 0 drop",
       "ct original zone 5 drop",
@@ -405,7 +406,7 @@ TEST_F(Read, WhatIptablesRulesSay) {
       {"-j CONNMARK --set-xmark 0x5/0xf", {"-j CONNMARK --set-xmark 0x5/0xf"}},
       {"-m comment --comment x -j DROP", {"-m comment --comment x -j DROP"}},
       {"-m statistic --mode nth --every 2 --packet 0 -j DROP", {}},
-      {"-p tcp --syn -j DROP", {}},
+      {"-p tcp --syn -j DROP", {"-p tcp --tcp-flags FIN,SYN,RST,ACK SYN -j DROP"}},
   };
   for (const Case& each : cases) {
     SCOPED_TRACE(each.nft);

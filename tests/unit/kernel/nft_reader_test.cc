@@ -438,7 +438,8 @@ TEST(NftReader, Ports) {
   EXPECT_EQ(read(tcp + transport(0, 4) + eq(port(1) + port(80)) + accept), " -p tcp --sport 1 --dport 80 -j ACCEPT");
   EXPECT_EQ(read(tcp + transport(0, 4) + neq(port(1) + port(80)) + accept),
             " -p tcp @th,0,32: cmp [1:00000001 2:00000001 3:0800010000010050] -j ACCEPT");
-  EXPECT_EQ(read(tcp + transport(13, 1) + eq("\x02") + accept), " -p tcp @th,104,8 02 -j ACCEPT");
+  EXPECT_EQ(read(tcp + transport(13, 1) + eq("\x02") + accept),
+            " -p tcp --tcp-flags FIN,SYN,RST,PSH,ACK,URG,ECE,CWR SYN -j ACCEPT");
   const std::string bases[] = {"@ll", "@nh", "@th", "@ih", "@?"};  // the last: one of later kernels
   for (std::uint32_t base = 0; base < std::size(bases); ++base) {
     const std::string words = read(tcp + payload(base, 33, 1) + eq("\x02") + accept);

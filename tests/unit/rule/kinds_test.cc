@@ -19,6 +19,7 @@ const std::array<Match, std::variant_size_v<Match>> matches = {
     AddressMatch{End::destination, {*AddressRange::parse("10.0.0.0/8")}, false},
     ProtocolMatch{Protocol::udp, false},
     PortMatch{End::destination, {{80, 90}}, true},
+    TcpFlagsMatch{0x12, 0x12, false},
     OwnerMatch{OwnerKind::gid, {{1337, 1337}}, false},
     ConntrackStateMatch{ConntrackStateMatch::related | ConntrackStateMatch::established, false},
     ConntrackDirectionMatch{true},

@@ -251,7 +251,7 @@ TEST(XtMatch, WordsOfOthers) {
       {conntrack.encode(alias), "-m conntrack --ctstate INVALID,ESTABLISHED"},
       {comment("plain-one"), "-m comment --comment plain-one"},
       {comment("it's \"here\""), "-m comment --comment \"it\\'s \\\"here\\\"\""},
-      {tcp.encode(syn), "-m tcp --tcp-flags 0x17 0x2"},
+      {tcp.encode(syn), "--tcp-flags FIN,SYN,RST,ACK SYN"},
       {{"string", 1, {std::byte{0x61}, std::byte{0x62}, std::byte{0}, std::byte{0}}},
        "-m string [rev 1, 4 bytes: 6162]"},
       {{"owner", 7, std::vector<std::byte>(8)}, "-m owner [rev 7, 8 bytes: all zero]"},
@@ -314,14 +314,14 @@ TEST(XtMatch, WhatTcpIsAskedFor) {
     return understood(tcp.encode({{0, 65535}, {0, 65535}, number, mask, set, static_cast<std::uint8_t>(inverted)}));
   };
   EXPECT_EQ(words(0, 0, 0, 0), "");
-  EXPECT_EQ(words(0, 0x17, 0, 0), "-m tcp --tcp-flags 0x17 0x0");
-  EXPECT_EQ(words(0, 0, 0x2, 0), "-m tcp --tcp-flags 0x0 0x2");
-  EXPECT_EQ(words(0, 0x17, 0x2, flags), "-m tcp ! --tcp-flags 0x17 0x2");
-  EXPECT_EQ(words(0, 0, 0, flags), "-m tcp ! --tcp-flags 0x0 0x0");
+  EXPECT_EQ(words(0, 0x17, 0, 0), "--tcp-flags FIN,SYN,RST,ACK NONE");
+  EXPECT_EQ(words(0, 0, 0x2, 0), "--tcp-flags NONE SYN");
+  EXPECT_EQ(words(0, 0x17, 0x2, flags), "! --tcp-flags FIN,SYN,RST,ACK SYN");
+  EXPECT_EQ(words(0, 0, 0, flags), "! --tcp-flags NONE NONE");
   EXPECT_EQ(words(2, 0, 0, 0), "-m tcp --tcp-option 2");
   EXPECT_EQ(words(2, 0, 0, option), "-m tcp ! --tcp-option 2");
   EXPECT_EQ(words(0, 0, 0, option), "-m tcp ! --tcp-option 0");
-  EXPECT_EQ(words(2, 1, 1, flags), "-m tcp ! --tcp-flags 0x1 0x1 -m tcp --tcp-option 2");
+  EXPECT_EQ(words(2, 1, 1, flags), "! --tcp-flags FIN FIN -m tcp --tcp-option 2");
   EXPECT_EQ(words(0, 0, 0, XT_TCP_INV_SRCPT), "! --sport 0:65535") << "no packet";
   EXPECT_EQ(words(0, 0, 0, 0x10), "?");
   EXPECT_EQ(understood(udp.encode({{0, 65535}, {0, 65535}, 0})), "");
@@ -538,7 +538,7 @@ TEST(XtTarget, WordsOfOthers) {
   EXPECT_EQ(words({"DNAT", 3, std::vector<std::byte>(16)}, Family::ipv4), "-j DNAT [rev 3, 16 bytes: all zero]");
   EXPECT_EQ(words({"MARK", 1, std::vector<std::byte>(16)}, Family::ipv4), "-j MARK [rev 1, 16 bytes: all zero]");
   EXPECT_EQ(words({"REJECT", 0, {std::byte{3}, std::byte{0}, std::byte{0}, std::byte{0}}}, Family::ipv4),
-            "-j REJECT [rev 0, 4 bytes: 03]");
+            "-j REJECT --reject-with icmp-port-unreachable");
 }
 
 // What a translation of others says; "?" if it is not understood.

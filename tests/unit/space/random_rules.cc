@@ -10,7 +10,7 @@ namespace sidetrack::space {
 namespace {
 
 Target random_target(Random& random) {
-  switch (random.below(12)) {
+  switch (random.below(13)) {
     case 0:
     case 1:
       return Verdict::drop;
@@ -64,6 +64,9 @@ Match random_match(Random& random) {
       return ConnmarkMatch{0x1, 0x1, negated};
     case 10:
       return CgroupMatch{random.one_in(2) ? "a" : "a/b", 0, negated};
+    case 11:
+      return TcpFlagsMatch{static_cast<std::uint8_t>(random.one_in(2) ? 0x12 : 0x17),
+                           static_cast<std::uint8_t>(random.one_in(2) ? 0x02 : 0x12), negated};
     default:
       return UnknownMatch{"-m statistic --mode random"};
   }

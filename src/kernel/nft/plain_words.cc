@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "kernel/nft/plain_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "rule/words.h"
+
+namespace sidetrack::nft {
+namespace {
+
+// Of a period in seconds, as iptables and nft call it.
+struct Unit {
+  std::uint64_t seconds;
+  const char* of_iptables;
+  const char* of_nft;
+};
+constexpr Unit units[] = {{1, "sec", "second"},
+                          {60, "min", "minute"},
+                          {60 * 60, "hour", "hour"},
+                          {24 * 60 * 60, "day", "day"},
+                          {7 * 24 * 60 * 60, nullptr, "week"}};
+
+}  // namespace
+
+std::string limit_words(const RawExpression& limit, bool native) {
+  const std::uint64_t rate = limit.u64(NFTA_LIMIT_RATE);
+  const std::uint32_t burst = limit.u32(NFTA_LIMIT_BURST);
+  const std::uint32_t flags = limit.u32(NFTA_LIMIT_FLAGS);
+  const auto* unit = std::ranges::find(units, limit.u64(NFTA_LIMIT_UNIT), &Unit::seconds);
+  const bool counts_packets = limit.u32(NFTA_LIMIT_TYPE) == NFT_LIMIT_PKTS;
+  if (unit == std::end(units) || (flags & ~unsigned{NFT_LIMIT_F_INV}) != 0) return limit.words();
+  if (native) {
+    return fmt::format("limit rate {}{}{}/{} burst {} {}", flags != 0 ? "over " : "", rate,
+                       counts_packets ? "" : " bytes", unit->of_nft, burst, counts_packets ? "packets" : "bytes");
+  }
+  constexpr std::uint32_t usual_burst = 5;
+  if (!counts_packets || flags != 0 || unit->of_iptables == nullptr) return limit.words();
+  const std::string words = fmt::format("-m limit --limit {}/{}", rate, unit->of_iptables);
+  return burst == usual_burst ? words : words + fmt::format(" --limit-burst {}", burst);
+}
+
+std::string log_words(const RawExpression& log, bool native) {
+  std::string words = native ? "log" : "-j NFLOG";
+  const auto add = [&](std::uint32_t number, const char* of_nft, const char* of_iptables) {
+    words += fmt::format(" {} {}", native ? of_nft : of_iptables, number);
+  };
+  const bool is_other = log.has(NFTA_LOG_LEVEL) || log.has(NFTA_LOG_FLAGS);
+  if (is_other || (!native && !log.has(NFTA_LOG_GROUP))) return log.words();
+  if (log.has(NFTA_LOG_PREFIX)) {
+    const std::string prefix = log.text(NFTA_LOG_PREFIX);
+    const bool plain = !native && prefix.find_first_of(" \t\"'\\") == std::string::npos && !prefix.empty();
+    words += fmt::format(" {} {}", native ? "prefix" : "--nflog-prefix", plain ? prefix : in_quotes(prefix));
+  }
+  const std::uint16_t group = log.u16(NFTA_LOG_GROUP);
+  if (native ? log.has(NFTA_LOG_GROUP) : group != 0) add(group, "group", "--nflog-group");
+  if (log.has(NFTA_LOG_SNAPLEN)) add(log.u32(NFTA_LOG_SNAPLEN), "snaplen", "--nflog-size");
+  if (log.has(NFTA_LOG_QTHRESHOLD)) add(log.u16(NFTA_LOG_QTHRESHOLD), "queue-threshold", "--nflog-threshold");
+  return words;
+}
+
+}  // namespace sidetrack::nft

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The words of expressions that are only read; of iptables where the rule is one of its tables, else of nft.
+#pragma once
+
+#include <string>
+
+#include "kernel/nft/raw_expression.h"
+
+namespace sidetrack::nft {
+
+// "-m limit --limit 5/min", "limit rate 5/minute burst 5 packets"
+[[nodiscard]] std::string limit_words(const RawExpression& limit, bool native);
+
+// "-j NFLOG --nflog-prefix seen --nflog-group 3", "log prefix \"seen\" group 3"
+[[nodiscard]] std::string log_words(const RawExpression& log, bool native);
+
+}  // namespace sidetrack::nft

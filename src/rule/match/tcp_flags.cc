@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "rule/match/tcp_flags.h"
+
+#include <fmt/format.h>
+#include <linux/netfilter/xt_tcpudp.h>
+
+#include <algorithm>
+
+#include "rule/nft/comparison.h"
+#include "rule/nft/fields.h"
+#include "rule/nft/writer.h"
+#include "rule/xt/spec.h"
+
+namespace sidetrack {
+namespace {
+
+constexpr xt::Spec<xt_tcp> flags_spec{"tcp", 0};
+constexpr std::uint8_t fin = 0x01, syn = 0x02, rst = 0x04, psh = 0x08, ack = 0x10, urg = 0x20, ece = 0x40, cwr = 0x80;
+
+struct NamedFlag {
+  std::uint8_t bit;
+  std::string_view name;
+};
+// In the order in which iptables lists them; it has no names for ECE and CWR.
+constexpr NamedFlag all_flags[] = {{fin, "FIN"}, {syn, "SYN"}, {rst, "RST"}, {psh, "PSH"},
+                                   {ack, "ACK"}, {urg, "URG"}, {ece, "ECE"}, {cwr, "CWR"}};
+
+std::string flag_names(std::uint8_t bits) {
+  std::string text;
+  for (const NamedFlag& each : all_flags) {
+    if ((bits & each.bit) != 0) text += (text.empty() ? "" : ",") + std::string(each.name);
+  }
+  return text.empty() ? "NONE" : text;
+}
+
+std::optional<std::uint8_t> read_flags(std::string_view list) {
+  if (list == "NONE") return std::uint8_t{0};
+  if (list == "ALL") return static_cast<std::uint8_t>(fin | syn | rst | psh | ack | urg);
+  std::uint8_t bits = 0;
+  for (const std::string_view item : split_at_each(list, ',')) {
+    const auto* found = std::ranges::find(all_flags, item, &NamedFlag::name);
+    if (found == std::end(all_flags)) return {};
+    bits |= found->bit;
+  }
+  return bits;
+}
+
+// What is known of a packet's flags by the place that it has in its connection: the first packet has SYN alone, its
+// answer SYN and ACK, a later one ACK: those by which a connection ends are not asked about. ECE and CWR are as ends
+// agree on ECN.
+struct KnownFlags {
+  std::uint8_t known = 0;
+  std::uint8_t set = 0;
+};
+KnownFlags flags_of(ConnectionState state) {
+  switch (state) {
+    case ConnectionState::new_:
+      return {static_cast<std::uint8_t>(~(ece | cwr)), syn};
+    case ConnectionState::reply:
+      return {static_cast<std::uint8_t>(~ece), syn | ack};
+    case ConnectionState::established:
+      return {fin | syn | rst | ack, ack};
+    case ConnectionState::invalid:
+      break;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string TcpFlagsMatch::to_iptables() const {
+  return fmt::format("{}--tcp-flags {} {}", exclamation(negated), flag_names(mask), flag_names(flags));
+}
+
+std::optional<Match> TcpFlagsMatch::from_iptables(const MatchOption& option) {
+  if (option.name == "--syn") return TcpFlagsMatch{fin | syn | rst | ack, syn, option.negated};
+  if (option.name != "--tcp-flags") return {};
+  const auto space = option.value.find(' ');
+  if (space == std::string_view::npos) return {};
+  const auto mask = read_flags(option.value.substr(0, space));
+  const auto flags = read_flags(option.value.substr(space + 1));
+  if (!mask || !flags) return {};
+  return TcpFlagsMatch{*mask, *flags, option.negated};
+}
+
+xt::Sources TcpFlagsMatch::sources() { return {}; }  // PortMatch has that of tcp
+
+// `--dport 80 --syn` is one extension.
+void TcpFlagsMatch::to_xt(const Rule&, std::vector<xt::Extension>& extensions) const {
+  const auto ports = extensions.empty() ? std::nullopt : flags_spec.decode(extensions.back());
+  xt_tcp info{};
+  info.spts[1] = info.dpts[1] = 65535;
+  if (ports && ports->flg_mask == 0 && ports->flg_cmp == 0 && (ports->invflags & XT_TCP_INV_FLAGS) == 0) {
+    info = *ports;
+    extensions.pop_back();
+  }
+  info.flg_mask = mask;
+  info.flg_cmp = flags;
+  if (negated) info.invflags = static_cast<std::uint8_t>(info.invflags | XT_TCP_INV_FLAGS);
+  extensions.push_back(flags_spec.encode(info));
+}
+
+// PortMatch reads all of an extension tcp.
+std::optional<std::vector<Match>> TcpFlagsMatch::from_xt(const xt::ExtensionView&, Family) { return {}; }
+
+// @th,104,8 & 0x17 == 0x2
+void TcpFlagsMatch::to_nft(nft::RuleWriter& writer) const {
+  std::vector<nft::Expression> expressions;
+  writer.require_protocol(expressions);
+  expressions.emplace_back(nft::tcp_flags);
+  expressions.emplace_back(nft::Bitwise{nft::Data::host(mask), nft::Data::host(std::uint8_t{0})});
+  expressions.push_back(nft::equal(negated, nft::Data::host(flags)));
+  writer.add(fmt::format("tcp flags & {:#x} {} {:#x}", mask, negated ? "!=" : "==", flags), std::move(expressions));
+}
+
+std::optional<nft::Alternatives> TcpFlagsMatch::from_nft(const nft::Comparison& comparison) {
+  const nft::Value& value = comparison.value;
+  if (!comparison.is_tcp_flags || !comparison.is_one_value()) return {};
+  TcpFlagsMatch match{0xff, static_cast<std::uint8_t>(nft::number_of(value, comparison.bounds.front().first)),
+                      comparison.negated};
+  if (value.changed()) {
+    if (nft::number_of(value, value.xor_value) != 0) return {};
+    match.mask = static_cast<std::uint8_t>(nft::number_of(value, value.mask));
+  }
+  return nft::only(match);
+}
+
+// xt asks for -p tcp with flags; nf_tables takes the byte that is there.
+Truth TcpFlagsMatch::truth(const PacketAtHook& packet) const {
+  if (packet.protocol != Protocol::tcp) return packet.native ? Truth::unknown : Truth::no;
+  const auto [known_bits, set] = flags_of(packet.state);
+  const bool differs = (flags & ~mask) != 0 || ((set ^ flags) & mask & known_bits) != 0;
+  if (!differs && (mask & ~known_bits) != 0) return Truth::unknown;
+  return known(!differs != negated);
+}
+
+std::string TcpFlagsMatch::why_not(const PacketAtHook& packet) const {
+  if (packet.protocol != Protocol::tcp) return "it is no TCP";
+  switch (packet.state) {
+    case ConnectionState::new_:
+      return "the first packet of a connection has the flag SYN alone";
+    case ConnectionState::reply:
+      return "the answer to a first packet has the flags SYN and ACK";
+    default:
+      return "a later packet of a connection has the flag ACK, and none of SYN, FIN and RST";
+  }
+}
+
+void TcpFlagsMatch::ask(Asked& asked) const {
+  asked.protocol(Protocol::tcp);
+  asked.connection();
+}
+void TcpFlagsMatch::take_value(const TcpFlagsMatch&) {}  // no option gives it
+
+}  // namespace sidetrack
