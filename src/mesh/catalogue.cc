@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <stdexcept>
 
 #include "mesh/rule_words.h"
@@ -65,9 +66,10 @@ std::vector<Row> make_rows() {
 
   std::vector<Row> rows;
   rows.reserve(100);
-  const auto add = [&](MeshRule id, Table table, const char* chain, std::vector<RowMatch> matches, Target target,
-                       FlagText flag, const char* sentence, std::optional<unsigned> insert_at = {}) {
-    rows.push_back({id, table, chain, std::move(matches), std::move(target), flag, sentence, insert_at});
+  const auto add = [&](MeshRule id, Table table, const char* chain, std::initializer_list<RowMatch> matches,
+                       const Target& target, FlagText flag, const char* sentence,
+                       std::optional<unsigned> insert_at = {}) {
+    rows.push_back({id, table, chain, matches, target, flag, sentence, insert_at});
   };
   add(excluded_interface_in, nat, prerouting, {in_any}, returns, {"-c", "{interface}"},
       "what comes in by {interface} is left alone");
@@ -109,6 +111,11 @@ std::vector<Row> make_rows() {
   add(inbound_established, mangle, istio_inbound, {tcp, established}, Jump{istio_divert}, {"-b", "*"},
       established_text);
   add(inbound_established, mangle, istio_inbound, {tcp, to_port, established}, Jump{istio_divert}, {"-b", "{port}"},
+      established_text);
+  // Istio 1.0 to 1.5
+  const UnknownMatch of_socket{"-m socket"};
+  add(inbound_established, mangle, istio_inbound, {tcp, of_socket}, Jump{istio_divert}, {"-b", "*"}, established_text);
+  add(inbound_established, mangle, istio_inbound, {tcp, to_port, of_socket}, Jump{istio_divert}, {"-b", "{port}"},
       established_text);
 
   add(outbound_jump, nat, output, {}, Jump{istio_output}, "", "outbound traffic is checked");
@@ -186,7 +193,9 @@ std::vector<Row> make_rows() {
   add(outbound_included_range, nat, istio_output, {to}, Jump{istio_redirect}, {"-i", "{range}"},
       "outbound TCP to {range} goes to the proxy");
   add(own_address_redirect, nat, istio_output, {not_to, out("lo")}, Jump{istio_redirect}, "",
-      "what goes to the pod's own address, not loopback, goes to the proxy (Istio 1.1)");
+      "what goes to the pod's own address, not loopback, goes to the proxy (Istio 1.0 to 1.2)");
+  add(own_address_redirect, nat, istio_output, {not_to, out("lo")}, Jump{istio_in_redirect}, "",
+      "what goes to the pod's own address, not loopback, goes to the proxy (Istio 1.3 and 1.4)");
 
   add(tproxy_save_mark, mangle, prerouting, {tcp, mark_any}, Connmark::save, {"-t", "{mark}"},
       "a connection that the proxy opened with the client's address keeps its mark");
@@ -268,6 +277,8 @@ std::vector<Row> make_rows() {
       "other inbound TCP goes to ztunnel's plaintext listener, port {to}");
   add(ambient_dns_redirect, nat, istio_output, {except(out("lo")), udp, others, dport(dns_port)}, Redirect{},
       "--redirect-dns", "DNS over udp goes to ztunnel's resolver, port {to}");
+  add(ambient_dns_redirect, nat, istio_output, {except(out("lo")), udp, dport(dns_port)}, Redirect{}, "--redirect-dns",
+      "DNS over udp goes to ztunnel's resolver, port {to} (Istio 1.21 to 1.23)");
   add(ambient_dns_redirect, nat, istio_output, {not_to, tcp, dport(dns_port), others}, Redirect{}, "--redirect-dns",
       "DNS over tcp goes to ztunnel's resolver, port {to}");
   add(ambient_answer, nat, istio_output, {tcp, of_answer}, Verdict::accept, {in_ambient, "ambient"},
@@ -306,6 +317,28 @@ std::vector<Row> make_rows() {
   // Up to 1.22.
   add(invalid_drop, mangle, prerouting, {ctstate(ConntrackStateMatch::invalid)}, Verdict::drop, "--drop-invalid",
       "what belongs to no connection is dropped");
+
+  // Istio 1.7 and 1.8 translated queries, and their source, and in 1.7 Envoy answered them, too.
+  constexpr std::uint16_t envoy_dns_port = 15013;
+  for (const std::uint16_t port : {std::uint16_t{proxy_dns_port}, envoy_dns_port}) {
+    const Address loopback = Address::loopback(Family::ipv4);
+    add(dns_redirect, nat, output, {udp, dport(dns_port)},
+        Nat{End::destination, AddressRange::single(loopback), PortRange{port},
+            fmt::format("-j DNAT --to-destination 127.0.0.1:{}", port)},
+        "--redirect-dns", "DNS over udp goes to the proxy's resolver (Istio 1.7 and 1.8)");
+    add(dns_source, nat, postrouting, {udp, dport(port)}, source_nat(loopback), "--redirect-dns",
+        "so that answers of the proxy's resolver come back over lo (Istio 1.7 and 1.8)");
+  }
+  add(dns_redirect, nat, istio_redirect, {tcp, dport(dns_port)}, to_resolver, "--redirect-dns",
+      "DNS over tcp goes to the proxy's resolver, port {to} (Istio 1.8)");
+
+  // Istio 1.0 to 1.4, where it left IPv6 alone.
+  add(ipv6_established, filter, input, {ctstate(ConntrackStateMatch::established)}, Verdict::accept, "",
+      "of IPv6, packets of connections that the pod has opened come in (Istio 1.0 to 1.4)");
+  add(ipv6_loopback, filter, input, {in("lo"), destination(AddressRange::single(Address::loopback(Family::ipv6)))},
+      Verdict::accept, "", "of IPv6, what goes to ::1 comes in (Istio 1.4)");
+  add(ipv6_refused, filter, input, {}, Reject{"-j REJECT --reject-with icmp6-port-unreachable"}, "",
+      "of IPv6, nothing else comes in (Istio 1.0 to 1.4)");
   return rows;
 }
 

@@ -61,6 +61,7 @@ enum class MeshRule : std::uint8_t {
   dns_query,
   dns_answer,
   dns_forwarded_query,
+  dns_source,
   // outbound, after DNS
   loopback_return,
   outbound_excluded_range,
@@ -80,6 +81,10 @@ enum class MeshRule : std::uint8_t {
   inbound_udp_over_lo,
   inbound_udp_answer,
   inbound_udp_tproxy,
+  // what Istio up to 1.4 did with IPv6
+  ipv6_established,
+  ipv6_loopback,
+  ipv6_refused,
   // of Istio's agent, on the node of ambient pods
   host_probe_jump,
   host_probe_source,

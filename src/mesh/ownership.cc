@@ -60,19 +60,22 @@ bool marks_proxy(const Rule& rule) {
   return rule.target == Target(SetMark{outbound_mark}) && std::ranges::any_of(rule.matches, loopback_destination);
 }
 
-bool is_of_dns(MeshRule id) { return id >= MeshRule::dns_zone_jump && id <= MeshRule::dns_forwarded_query; }
+bool is_of_dns(MeshRule id) { return id >= MeshRule::dns_zone_jump && id <= MeshRule::dns_source; }
 
-// Returns whether OUTPUT has the rules about DNS of Istio before 1.23, or the jump of later ones to the chain that has
-// them. Of one kind alone they may be another program's.
-bool has_dns_of_istio(const LiveChain* output, Table table) {
+// Returns whether OUTPUT, of both families, has the rules about DNS of Istio before 1.23, or the jump of later ones to
+// the chain that has them. Of one kind alone they may be another program's. Where no server is known,
+// there are only those about the proxy.
+bool has_dns_of_istio(const std::vector<LiveChain>& chains, Table table) {
   using enum MeshRule;
-  if (output == nullptr) return false;
-  const auto has = [&](MeshRule id) {
-    return std::ranges::any_of(output->rules, [&](const LiveRule& live) { return is_of(live.rule, id); });
+  const auto has = [&](Table in, MeshRule id) {
+    return std::ranges::any_of(chains, [&](const LiveChain& chain) {
+      return chain.table == in && chain.name == words::output &&
+             std::ranges::any_of(chain.rules, [&](const LiveRule& live) { return is_of(live.rule, id); });
+    });
   };
-  if (table == Table::nat) return has(dns_proxy_return) && has(dns_redirect);
-  return table == Table::raw &&
-         (has(dns_zone_jump) || (has(dns_proxy_query) && has(dns_proxy_answer) && has(dns_query)));
+  if (has(Table::raw, dns_proxy_query) && has(Table::raw, dns_proxy_answer)) return true;
+  if (table == Table::raw) return has(table, dns_zone_jump);
+  return table == Table::nat && has(table, dns_proxy_return) && has(table, dns_redirect);
 }
 
 // Rules that Istio has in built-in chains, but for those of interfaces, which others have too; those about DNS where
@@ -86,10 +89,11 @@ bool is_direct(const Rule& rule, Table table, bool with_dns) {
   });
 }
 
-// The built-in chains of one table and family that we write to ourselves.
+// The built-in chains of one table and family in which rules of ours stand themselves.
 struct Direct {
   LiveChain* prerouting = nullptr;
   LiveChain* output = nullptr;
+  LiveChain* postrouting = nullptr;
 };
 
 // The interfaces whose traffic in that direction a chain leaves alone.
@@ -102,8 +106,7 @@ std::set<std::string> returned_interfaces(const LiveChain* chain, InterfaceDirec
   return names;
 }
 
-void mark_direct(Table table, const Direct& direct) {
-  const bool with_dns = has_dns_of_istio(direct.output, table);
+void mark_direct(Table table, const Direct& direct, bool with_dns) {
   const auto twins_of = [&](const LiveChain* chain, InterfaceDirection direction) {
     return table == Table::raw ? std::set<std::string>() : returned_interfaces(chain, direction);
   };
@@ -122,6 +125,35 @@ void mark_direct(Table table, const Direct& direct) {
       if (interface != nullptr && twins.contains(*interface)) live.ours = true;
       if (is_direct(live.rule, table, with_dns)) live.ours = true;
     }
+  }
+  if (direct.postrouting != nullptr && with_dns) {
+    for (LiveRule& live : direct.postrouting->rules) live.ours = live.ours || is_of(live.rule, MeshRule::dns_source);
+  }
+}
+
+// -m state --state ESTABLISHED -j ACCEPT; of 1.4 -i lo -d ::1 -j ACCEPT; -j REJECT: one after the other, as a whole.
+void mark_refusal_of_ipv6(LiveChain& input) {
+  using enum MeshRule;
+  std::vector<LiveRule>& rules = input.rules;
+  const auto is = [&](std::size_t at, MeshRule id) { return at < rules.size() && is_of(rules[at].rule, id); };
+  for (std::size_t first = 0; first < rules.size(); ++first) {
+    if (!is(first, ipv6_established)) continue;
+    const std::size_t last = first + (is(first + 1, ipv6_loopback) ? 2 : 1);
+    if (!is(last, ipv6_refused)) continue;
+    for (std::size_t at = first; at <= last; ++at) rules[at].ours = true;
+  }
+}
+
+// With trace logging (up to 1.24) a rule of Istio's comes after one with the same matches and
+// -j NFLOG --nflog-prefix WHAT --nflog-group 1337 --nflog-size 20
+void mark_trace_logging(LiveChain& chain) {
+  for (std::size_t i = 1; i < chain.rules.size(); ++i) {
+    const LiveRule& next = chain.rules[i];
+    LiveRule& live = chain.rules[i - 1];
+    const auto* logs = std::get_if<NonTerminating>(&live.rule.target);
+    if (logs == nullptr || !next.ours || live.rule.matches != next.rule.matches) continue;
+    live.ours = logs->words.starts_with("-j NFLOG --nflog-prefix ") &&
+                logs->words.ends_with(" --nflog-group 1337 --nflog-size 20");
   }
 }
 
@@ -152,16 +184,24 @@ void mark_ours(std::vector<LiveChain>& chains) {
     }
   }
   leave_others_of_cilium(chains);
-  for (Family family : with_sidecar(chains).list()) {
-    for (Table table : all_tables) {
+  const Families with = with_sidecar(chains);
+  for (Table table : all_tables) {
+    const bool with_dns = has_dns_of_istio(chains, table);
+    for (Family family : with.list()) {
       Direct direct;
       for (LiveChain& chain : chains) {
         if (chain.families != family || chain.table != table) continue;
-        if (chain.name == "PREROUTING") direct.prerouting = &chain;
-        if (chain.name == "OUTPUT") direct.output = &chain;
+        if (chain.name == words::prerouting) direct.prerouting = &chain;
+        if (chain.name == words::output) direct.output = &chain;
+        if (chain.name == words::postrouting) direct.postrouting = &chain;
       }
-      mark_direct(table, direct);
+      mark_direct(table, direct, with_dns);
     }
+  }
+  for (LiveChain& chain : chains) {
+    const bool is_input = chain.table == Table::filter && chain.name == words::input;
+    if (is_input && chain.families == Family::ipv6 && !with.empty()) mark_refusal_of_ipv6(chain);
+    if (is_written(chain.table)) mark_trace_logging(chain);
   }
 }
 

@@ -40,6 +40,12 @@ namespace sidetrack {
 //       -A OUTPUT -p udp --dport 53 -m owner --uid-owner UID -j RETURN
 //       -A OUTPUT -d SERVER -p udp --dport 53 -j REDIRECT --to-ports 15053
 //       and the rules with -j CT --zone
+//     of Istio 1.7 and 1.8 -j DNAT --to-destination 127.0.0.1:PORT, and in POSTROUTING -j SNAT --to-source 127.0.0.1
+//   - before a rule of ours, one of the same matches with -j NFLOG --nflog-group 1337 (trace logging, before 1.25);
+//   - with a sidecar's chains in either family, in filter of IPv6 (Istio before 1.5, as a whole alone):
+//       -A INPUT -m state --state ESTABLISHED -j ACCEPT
+//       -A INPUT -d ::1 -i lo -j ACCEPT          from 1.4 on
+//       -A INPUT -j REJECT
 //
 // Nothing in the kernel says who wrote a rule: another program's rule of exactly one of these shapes, beside ISTIO_
 // chains, is taken for ours. The same rule with a comment, or any other word more, is not.

@@ -13,6 +13,7 @@ namespace sidetrack::words {
 
 inline constexpr const char* prerouting = "PREROUTING";
 inline constexpr const char* output = "OUTPUT";
+inline constexpr const char* input = "INPUT";
 inline constexpr const char* postrouting = "POSTROUTING";
 inline constexpr const char* istio_postrouting = "ISTIO_POSTRT";
 inline constexpr const char* istio_inbound = "ISTIO_INBOUND";

@@ -323,8 +323,8 @@ class Tables {
         std::ranges::move(table.chains,
                           std::back_inserter(is_written(std::get<Table>(table.key)) ? live.chains : others));
       }
-      mark_ours(live.chains);
       std::ranges::move(others, std::back_inserter(live.chains));
+      mark_ours(live.chains);
       if (leaves_agents) leave_to_agents(live, false);
       if (holds_rules(live)) read_.live.push_back(std::move(live));
     }

@@ -85,6 +85,7 @@ std::vector<Table> commit_order(const Ruleset& wanted) {
   const auto place = [&](Table table, bool first) { order.insert(first ? order.begin() : order.end(), table); };
   place(Table::mangle, any([](const Rule& rule) { return std::holds_alternative<Tproxy>(rule.target); }));
   place(Table::raw, any([](const Rule& rule) { return rule.table == Table::raw; }));
+  place(Table::filter, false);
   return order;
 }
 
@@ -153,16 +154,16 @@ Live Tables::read() {
   fetched_ = false;
   Live live;
   live.backend = BackendKind::iptables_legacy;
-  std::vector<LiveChain> others;  // none of us writes to filter and security: their snapshots are not kept
+  std::vector<LiveChain> others;
   for (const TablePointer& table : tables_)
     std::ranges::move(table->read(), std::back_inserter(is_written(table->table()) ? live.chains : others));
-  std::erase_if(tables_, [](const TablePointer& table) { return !is_written(table->table()); });
-  if (sets_ != nullptr) {
-    name_sets(live.chains, *sets_);
-    name_sets(others, *sets_);
-  }
-  mesh_.mark_ours(live.chains);
+  // Nothing changes security: its snapshot is not kept.
+  std::erase_if(tables_, [](const TablePointer& table) {
+    return std::ranges::find(changed_tables, table->table()) == std::end(changed_tables);
+  });
   std::ranges::move(others, std::back_inserter(live.chains));
+  if (sets_ != nullptr) name_sets(live.chains, *sets_);
+  mesh_.mark_ours(live.chains);
   return live;
 }
 
@@ -221,7 +222,7 @@ std::vector<std::string> Tables::check(const Live& seen, const Ruleset& wanted) 
     const std::vector<Table> alive = existing_tables(family);
     bool any = false;
     std::vector<std::string_view> unseen;
-    for (Table table : all_tables) {
+    for (Table table : changed_tables) {
       if (edits_of(seen, wanted, family, table, mesh_).empty()) continue;
       any = true;
       if (std::ranges::find(alive, table) == alive.end()) unseen.push_back(name(table));

@@ -32,7 +32,7 @@ struct IptablesTable {
 std::vector<IptablesTable> iptables_tables() {
   std::vector<IptablesTable> all;
   for (const Family family : {Family::ipv4, Family::ipv6}) {
-    for (const Table table : all_tables) all.push_back({family, table});
+    for (const Table table : changed_tables) all.push_back({family, table});
   }
   return all;
 }
@@ -238,8 +238,8 @@ Live iptables_live(const Dump& seen, const KnownSets& sets, const MeshRules& mes
     std::vector<LiveChain>& to = is_written(place->table) ? live.chains : others;
     for (const KernelChain& chain : table.chains) to.push_back(read_chain(table, chain, *place, cgroups));
   }
+  std::ranges::move(others, std::back_inserter(live.chains));
   name_sets(live.chains, sets);
-  name_sets(others, sets);
   mesh.mark_ours(live.chains);
   std::ranges::for_each(live.chains, keep_divided);
   std::size_t first = 0;
@@ -250,7 +250,6 @@ Live iptables_live(const Dump& seen, const KnownSets& sets, const MeshRules& mes
     if (table_has_only_ours(table, chains)) live.own_tables.push_back(text(table.key));
     first += chains.size();
   }
-  std::ranges::move(others, std::back_inserter(live.chains));
   return live;
 }
 

@@ -39,8 +39,12 @@ const RuleSet rule_sets[] = {
     {.name = "any_server", .by_address = false},
     {.name = "translated", .target = translated},
     {.name = "any_server_translated", .by_address = false, .target = translated},
-    {.name = "istio_1_8", .target = translated, .source_translated = true},
-    {.name = "istio_1_8_without_zones", .target = translated, .source_translated = true, .zones = false},
+    {.name = "istio_1_8", .by_address = false, .target = translated, .source_translated = true},
+    {.name = "istio_1_8_without_zones",
+     .by_address = false,
+     .target = translated,
+     .source_translated = true,
+     .zones = false},
     // Nobody's, and no answer arrives.
     {.name = "answers_in_no_zone", .zone_of_answer = nullptr},
     {.name = "answers_in_another_zone", .zone_of_answer = "3"},
@@ -118,7 +122,8 @@ TEST_P(OldDnsRules, AreExplainedAsTheyAnswer) {
 
 // Without the proxy the pod would have no DNS. What is not Istio's stays.
 TEST_P(OldDnsRules, AreRemovedAndReplaced) {
-  if (rules().target != redirected || rules().zone_of_answer == nullptr || *rules().zone_of_answer != '2') return;
+  const bool is_istios = rules().target == redirected || rules().source_translated;
+  if (!is_istios || rules().zone_of_answer == nullptr || *rules().zone_of_answer != '2') return;
   const std::string backend = std::get<const char*>(GetParam());
   const std::string others =
       "*raw\n-A OUTPUT -p udp --dport 5353 -j CT --zone 2\nCOMMIT\n"

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Rules as istio-iptables, or Istio's agent on the node, programmed them, release by release: `clean` leaves nothing of
+// them, and all of what another program has beside them. tests/releases has them as iptables-save prints them, each set
+// in the file of the first release that has it.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/kernel_test.h"
+#include "support/network.h"
+#include "support/traffic.h"
+#include "support/words.h"
+
+namespace sidetrack::netns {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct RuleSet {
+  std::string release;
+  std::string name;
+  std::string text[2];  // of iptables, of ip6tables
+
+  [[nodiscard]] bool is_ambient() const { return name.starts_with("ambient"); }
+};
+
+// "## NAME", and for each family "# iptables" or "# ip6tables" and the tables without COMMIT.
+std::vector<RuleSet> read_rule_sets() {
+  std::vector<RuleSet> sets;
+  for (const auto& file : std::filesystem::directory_iterator(SIDETRACK_SOURCE_DIR "/tests/releases")) {
+    std::string* text = nullptr;
+    std::ifstream in(file.path());
+    for (std::string line; std::getline(in, line);) {
+      if (line.starts_with("## ")) {
+        sets.push_back({file.path().stem(), line.substr(3), {}});
+      } else if (line.starts_with("# ")) {
+        text = &sets.back().text[line == "# ip6tables" ? 1 : 0];
+      } else {
+        if (line.starts_with('*') && !text->empty()) *text += "COMMIT\n";
+        *text += line + "\n";
+      }
+    }
+  }
+  for (RuleSet& set : sets) {
+    for (std::string& text : set.text) {
+      if (!text.empty()) text += "COMMIT\n";
+    }
+  }
+  return sets;
+}
+
+constexpr const char* families[] = {"iptables", "ip6tables"};
+// In chains in which some release has rules of these kinds.
+constexpr std::string_view of_another =
+    "*raw\n-A OUTPUT -p udp --dport 5353 -j CT --zone 2\nCOMMIT\n"
+    "*mangle\n-A PREROUTING -p tcp -m conntrack --ctstate INVALID -m comment --comment seen -j DROP\nCOMMIT\n"
+    "*nat\n-A OUTPUT -p udp --dport 53 -m owner --uid-owner 7 -j ACCEPT\n"
+    "-A OUTPUT -p tcp -j NFLOG --nflog-group 3\n-A PREROUTING -i net7 -j ACCEPT\nCOMMIT\n"
+    "*filter\n-A INPUT -m state --state ESTABLISHED -j ACCEPT\n-A INPUT -p tcp --dport 9 -j REJECT\nCOMMIT\n";
+
+class OlderReleases : public KernelTest, public ::testing::WithParamInterface<const char*> {
+ protected:
+  static void load(const Namespace& pod, const char* family, std::string_view text) {
+    pod.must({fmt::format("{}-{}-restore", family, GetParam()), "--noflush"}, std::string(text));
+  }
+  // Without what says nothing: empty built-in chains.
+  static std::string saved(const Namespace& pod) {
+    std::string all;
+    for (const char* family : families) {
+      all += pod.must({"bash", "-c", fmt::format("{}-{}-save | grep -E '^-|^:[A-Z_]+ - '; true", family, GetParam())});
+    }
+    return all;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, OlderReleases, ::testing::Values("nft", "legacy"),
+                         [](const auto& tested) { return std::string(tested.param); });
+
+TEST_P(OlderReleases, AreRemovedAndNothingElse) {
+  const Namespace only_another;
+  for (const char* family : families) load(only_another, family, of_another);
+  const std::string expected = saved(only_another);
+  const std::vector<RuleSet> sets = read_rule_sets();
+  ASSERT_GE(sets.size(), 40U);
+  for (const RuleSet& set : sets) {
+    SCOPED_TRACE(fmt::format("Istio {}: {}", set.release, set.name));
+    const Namespace pod;
+    for (std::size_t i = 0; i < std::size(families); ++i) {
+      load(pod, families[i], of_another);
+      if (!set.text[i].empty()) load(pod, families[i], set.text[i]);
+    }
+    ASSERT_NE(saved(pod), expected);
+    Words words{program_under_test(), "clean"};
+    if (set.is_ambient()) words = words + Words{"--dataplane", "ambient"};
+    const Output cleaned = pod.program(words);
+    EXPECT_EQ(cleaned.exit_code, 0) << cleaned.err;
+    EXPECT_EQ(saved(pod), expected);
+  }
+}
+
+// Istio did not bring one of them alone.
+TEST_P(OlderReleases, PartsOfThemAreNot) {
+  const Namespace pod;
+  load(pod, "iptables", "*nat\n:ISTIO_OUTPUT -\n-A OUTPUT -p tcp -j ISTIO_OUTPUT\nCOMMIT\n");
+  load(pod, "ip6tables",
+       "*filter\n-A INPUT -m state --state ESTABLISHED -j ACCEPT\n-A INPUT -p tcp -j ACCEPT\n-A INPUT -j "
+       "REJECT\nCOMMIT\n"
+       "*nat\n-A POSTROUTING -p udp --dport 15053 -j SNAT --to-source fd00::1\nCOMMIT\n");
+  pod.must({program_under_test(), "clean"});
+  const std::string left = saved(pod);
+  EXPECT_THAT(left, Not(HasSubstr("ISTIO")));
+  for (const char* word : {"-j REJECT", "ESTABLISHED", "SNAT"}) EXPECT_THAT(left, HasSubstr(word));
+}
+
+}  // namespace
+}  // namespace sidetrack::netns
