@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <thread>
@@ -13,9 +14,11 @@
 #include "apply/apply.h"
 #include "apply/diff.h"
 #include "lint/lint.h"
+#include "mesh/other_meshes.h"
 #include "model/error.h"
 #include "pod/routing.h"
 #include "rule/iptables.h"
+#include "rule/ours.h"
 
 namespace sidetrack {
 namespace {
@@ -324,8 +327,8 @@ Decision decided(const Request& request, const Survey& survey) {
 // Calls `act` with a survey and the decision about it; again if another program changes the rules in between. What was
 // said of an attempt that was begun anew, for instance what it committed, is part of the error if the next one fails.
 // With a program that takes away what was committed nobody wins by waiting.
-template <typename Act>
-void until_undisturbed(const Request& request, Kernel& kernel, const ApplyResult& result, Act act) {
+void until_undisturbed(const Request& request, Kernel& kernel, const ApplyResult& result,
+                       const std::function<void(const Survey&, const Decision&)>& act) {
   std::vector<std::string> before;
   for (int attempt = 1;; ++attempt) {
     try {
@@ -349,16 +352,40 @@ void until_undisturbed(const Request& request, Kernel& kernel, const ApplyResult
   }
 }
 
+// What clean leaves in chains of ours.
+std::vector<std::string> kept_chains(const Survey& survey) {
+  std::vector<std::string> kept;
+  for (const BackendKind kind : all_backends) {
+    if (const Live* live = survey.live(kind)) std::ranges::move(kept_chains(*live), std::back_inserter(kept));
+  }
+  return kept;
+}
+
+std::vector<std::string> beside_other_meshes(const Survey& survey) {
+  std::vector<std::string_view> found;
+  for (const BackendKind kind : all_backends) {
+    if (const Live* live = survey.live(kind)) add_other_meshes(*live, found);
+  }
+  if (found.empty()) return {};
+  return {
+      fmt::format("rules of {} are here, too, and redirect the same connections; 'sidetrack explain' says whose "
+                  "rule decides",
+                  fmt::join(found, ", "))};
+}
+
 }  // namespace
 
 ApplyResult converge(const Request& request, Kernel& kernel) {
   ApplyResult result;
+  std::vector<std::string> more;
   const auto execute = [&](const Survey& survey, const Decision& decision) {
+    more = request.plan == nullptr ? kept_chains(survey) : beside_other_meshes(survey);
     Executor(request, survey, kernel, result).execute(decision);
     result.because = decision.because;
   };
   until_undisturbed(request, kernel, result, execute);
   result.warnings = kernel.warnings();
+  std::ranges::move(more, std::back_inserter(result.warnings));
   return result;
 }
 

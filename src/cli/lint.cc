@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "lint/lint.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "cli/commands.h"
 #include "cli/log.h"
 #include "inject/manifest/arguments.h"
 #include "library/planning.h"
+#include "mesh/other_meshes.h"
 #include "render/render.h"
 #include "rule/ours.h"
 
@@ -28,7 +32,14 @@ lint::Findings of_rules(const PodView& pod, const std::vector<Live>& live) {
   const bool any = std::ranges::any_of(live, [](const Live& one) {
     return std::ranges::any_of(one.chains, [](const LiveChain& chain) { return chain.of_agent || concerns_us(chain); });
   });
-  if (!any)
+  std::vector<std::string_view> others;
+  for (const Live& one : live) add_other_meshes(one, others);
+  if (!any && !others.empty())
+    info(fmt::format(
+        "no rules of Istio's sidecar are in this namespace, but those of {}: 'sidetrack map' says what they "
+        "capture",
+        fmt::join(others, ", ")));
+  else if (!any)
     info("no rules of a sidecar are in this namespace: nothing is captured; 'sidetrack lint --plan' checks options");
   return lint::lint_live(pod, live);
 }

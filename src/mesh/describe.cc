@@ -8,6 +8,7 @@
 #include <cctype>
 
 #include "mesh/catalogue.h"
+#include "mesh/other_meshes.h"
 #include "mesh/ownership.h"
 #include "mesh/rule_words.h"
 #include "model/list_text.h"
@@ -68,6 +69,7 @@ bool is_of_istio(const Rule& rule) {
 }
 
 std::string_view port_name(std::uint16_t port, const Rule& rule) {
+  if (const auto of_other = port_of_mesh(mesh_of_rule(rule), port)) return *of_other;
   const std::string_view of_sidecar = port_name(port), of_ztunnel = port_name(port, true);
   return of_sidecar == of_ztunnel || !is_of_ambient(describe(rule).rule) ? of_sidecar : of_ztunnel;
 }

@@ -11,6 +11,8 @@
 
 #include "mesh/catalogue.h"
 #include "mesh/describe.h"
+#include "mesh/other_meshes.h"
+#include "mesh/releases.h"
 #include "model/ports.h"
 #include "model/printable.h"
 #include "render/layout.h"
@@ -36,6 +38,11 @@ struct Line {
 };
 
 // The known ports that a rule speaks of: "15021 readiness".
+// Another mesh is named where its chains are.
+std::string_view whose(Maker maker, std::string_view mesh) {
+  return maker == Maker::other && !mesh.empty() ? mesh : name(maker);
+}
+
 std::string port_names(const Rule& rule) {
   std::vector<std::uint16_t> ports;
   for (const Match& match : rule.matches) {
@@ -149,7 +156,8 @@ class Tree {
     const std::size_t indent = 2 + 4 * depth;
     const std::string title = title_of(chain);
     if (!seen_.insert(&chain).second) return;  // it stands above
-    note(indent, chain.hook ? title : fmt::format("{} [{}]", title, name(maker_of(live_, chain))));
+    note(indent,
+         chain.hook ? title : fmt::format("{} [{}]", title, whose(maker_of(live_, chain), mesh_of_chain(chain.name))));
     for (std::size_t i = 0; i < chain.rules.size();) {
       std::size_t end = end_of_run(chain.rules, i);
       if (options_.all || end - i <= longest_run) end = i + 1;
@@ -181,7 +189,8 @@ class Tree {
       line.counters.bytes += chain.rules[i].counters.bytes;
       line.moved += moved(chain, i);
     }
-    if (chain.hook || first.ours != chain.ours) line.whose = name(maker_of(live_, chain, first));
+    if (chain.hook || first.ours != chain.ours)
+      line.whose = whose(maker_of(live_, chain, first), mesh_of_rule(first.rule));
     lines_.push_back(std::move(line));
   }
 
@@ -295,6 +304,8 @@ std::string show(std::span<const Live> live, const Routing& routing, const ShowO
   const Summary all = summary(options, live);
   text +=
       fmt::format("inbound       {}\noutbound      {}\nnot captured  {}\n", all.inbound, all.outbound, all.left_out);
+  if (const std::string release = older_release(live); !release.empty())
+    text += fmt::format("release       {}\n", release);
   for (const Obstacle& obstacle : options.obstacles) {
     text += styled("but           ", Style::yellow, options.color) + sidetrack::text(obstacle) + "\n";
   }

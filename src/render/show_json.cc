@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "mesh/describe.h"
+#include "mesh/other_meshes.h"
+#include "mesh/releases.h"
 #include "render/json_parts.h"
 #include "render/show.h"
 #include "rule/iptables.h"
@@ -26,6 +28,7 @@ Json chain(const Live& live, const LiveChain& chain) {
                {"table", chain.table == Table::other ? chain.table_name : std::string(name(chain.table))},
                {"chain", chain.name},
                {"whose", name(maker_of(live, chain))}};
+  if (const std::string_view mesh = mesh_of_chain(chain.name); !mesh.empty()) made["mesh"] = mesh;
   if (chain.hook) {
     made["hook"] = name(chain.hook->hook);
     made["priority"] = chain.hook->priority;
@@ -54,6 +57,7 @@ std::string show_json(std::span<const Live> live, const Routing& routing, const 
   Json made = document(live, routing);
   const Summary all = summary(options, live);
   made["summary"] = {{"inbound", all.inbound}, {"outbound", all.outbound}, {"left_out", all.left_out}};
+  if (std::string release = older_release(live); !release.empty()) made["release"] = std::move(release);
   made["obstacles"] = obstacles_json(options.obstacles);
   return dumped(std::move(made));
 }

@@ -16,6 +16,19 @@ bool concerns_us(const LiveChain& chain) {
   return is_wholly_ours(chain) || std::ranges::any_of(chain.rules, &LiveRule::ours);
 }
 
+std::vector<std::string> kept_chains(const Live& seen) {
+  std::vector<std::string> kept;
+  for (const LiveChain& chain : seen.chains) {
+    const auto others = std::ranges::find_if_not(chain.rules, &LiveRule::ours);
+    if (!chain.ours || others == chain.rules.end()) continue;
+    const auto count = std::ranges::count_if(chain.rules, [](const LiveRule& live) { return !live.ours; });
+    kept.push_back(fmt::format("{}: the chain {} of the table {} ({}) stays, as another program has {} in it: {}",
+                               name(seen.backend), printable(chain.name), chain.table_name, names(chain.families),
+                               count == 1 ? "a rule" : fmt::format("{} rules", count), iptables_words(others->rule)));
+  }
+  return kept;
+}
+
 bool holds_rules(const Live& live) {
   return std::ranges::any_of(live.chains, [](const LiveChain& chain) {
     return chain.ours || !chain.rules.empty() || chain.policy != Verdict::accept;

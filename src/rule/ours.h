@@ -3,6 +3,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "model/error.h"
 #include "rule/live.h"
@@ -18,6 +20,9 @@ namespace sidetrack {
 [[nodiscard]] bool holds_rules(const Live& live);
 // Returns whether another program has rules, policies or dormant tables there that may decide about packets.
 [[nodiscard]] bool holds_others(const Live& live);
+
+// Names the chains of ours that stay when ours goes, each with a rule that another program has in it.
+[[nodiscard]] std::vector<std::string> kept_chains(const Live& seen);
 
 // The refusal that names what of another program leads to a chain of ours which would have to go: a rule, or an element
 // of a map. Nothing if none does.

@@ -53,7 +53,7 @@ constexpr const char* istio_1_1_shown = R"(packets  bytes  iptables-legacy, ipv4
                   nat OUTPUT
       0      0         1  -p tcp -j ISTIO_OUTPUT                         [Istio or Sidetrack]  outbound TCP is checked
                       nat ISTIO_OUTPUT [Istio or Sidetrack]
-      0      0             1  ! -d 127.0.0.1/32 -o lo -j ISTIO_REDIRECT  what goes to the pod's own address, not loopback, goes to the proxy (Istio 1.1)
+      0      0             1  ! -d 127.0.0.1/32 -o lo -j ISTIO_REDIRECT  what goes to the pod's own address, not loopback, goes to the proxy (Istio 1.0 to 1.2)
                           nat ISTIO_REDIRECT [Istio or Sidetrack]
       0      0                 1  -p tcp -j REDIRECT --to-ports 15001    to the proxy's outbound listener, port 15001 (-p 15001) [15001 Envoy outbound]
       1     60             2  -m owner --uid-owner 1337 -j RETURN        the proxy's own traffic (uid 1337) goes out as it is (-u 1337)
@@ -87,6 +87,7 @@ policy rules, routes, addresses
 inbound       IPv4 only: TCP to port 80 goes to port 15001 (Envoy outbound)
 outbound      IPv4 only: TCP goes to port 15001 (Envoy outbound)
 not captured  IPv4 only: sent by uid 1337, gid 1337
+release       Istio 1.0 to 1.2
 )");
 }
 
@@ -117,6 +118,7 @@ policy rules, routes, addresses
 inbound       IPv4 only: TCP to port 80 goes to port 15001 (Envoy outbound)
 outbound      IPv4 only: TCP goes to port 15001 (Envoy outbound)
 not captured  IPv4 only: sent by uid 1337, gid 1337
+release       Istio 1.0 to 1.2
 )");
 }
 

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "mesh/releases.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "mesh/catalogue.h"
+#include "mesh/rule_words.h"
+
+namespace sidetrack {
+namespace {
+
+using namespace words;
+
+// Minor releases: 1.`first` to 1.`last`.
+struct Releases {
+  unsigned first = 0;
+  unsigned last = 99;
+};
+constexpr unsigned last_older = 24;
+
+template <typename Kind>
+const Kind* match_of(const Rule& rule) {
+  for (const Match& match : rule.matches) {
+    if (const auto* found = std::get_if<Kind>(&match)) return found;
+  }
+  return nullptr;
+}
+
+bool jumps_to(const Rule& rule, const char* chain) {
+  const auto* jump = std::get_if<Jump>(&rule.target);
+  return jump != nullptr && jump->chain == chain;
+}
+
+// DNS stood in OUTPUT, then in ISTIO_OUTPUT, and has a chain of its own since.
+Releases releases_of_dns(const Rule& rule) {
+  if (rule.chain == istio_output_dns) return {25};
+  if (std::holds_alternative<Nat>(rule.target)) return {7, 8};
+  if (rule.chain == istio_redirect) return {8, 8};
+  const auto* protocol = match_of<ProtocolMatch>(rule);
+  if (protocol != nullptr && *protocol == tcp) return {};  // has been in ISTIO_OUTPUT longer
+  return rule.chain == istio_output ? Releases{23, 24} : Releases{rule.table == Table::raw ? 9U : 7U, 22};
+}
+
+// Read from what the last istio-iptables of each minor release programs.
+Releases releases_of(const Rule& rule) {
+  using enum MeshRule;
+  switch (kind_of(rule)) {
+    case outbound_jump:
+      return match_of<ProtocolMatch>(rule) != nullptr ? Releases{0, 24} : Releases{25};
+    case own_address_redirect:
+      return jumps_to(rule, istio_redirect) ? Releases{0, 2} : Releases{3, 4};
+    case proxy_to_itself: {
+      const auto* port = match_of<PortMatch>(rule);
+      const bool is_of_tunnel = port != nullptr && std::ranges::any_of(port->ports, [](const PortRange& ports) {
+                                  return ports.contains(15008);
+                                });
+      return is_of_tunnel ? Releases{18} : Releases{5, 17};
+    }
+    case outbound_passthrough:
+      return {3};
+    case tunnel_port:
+      return {8};
+    case inbound_established:
+      return match_of<UnknownMatch>(rule) != nullptr ? Releases{0, 4} : Releases{5};
+    case tproxy_restore_mark:
+      return {9};
+    case invalid_jump:
+      return {23};
+    case invalid_drop:
+      return rule.chain == prerouting ? Releases{0, 22} : Releases{23};
+    case ipv6_refused:
+      return {0, 4};
+    case dns_zone_jump:
+    case dns_jump:
+      return {23, 24};
+    case dns_redirect:
+    case dns_proxy_return:
+    case dns_proxy_query:
+    case dns_proxy_answer:
+    case dns_query:
+      return releases_of_dns(rule);
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+std::string older_release(std::span<const Live> live) {
+  Releases all;
+  for (const Live& one : live) {
+    for (const LiveChain& chain : one.chains) {
+      if (chain.ours && traits(one.backend).in_own_table) return "";
+      for (const LiveRule& each : chain.rules) {
+        if (!each.ours) continue;
+        const Releases of = releases_of(each.rule);
+        all.first = std::max(all.first, of.first);
+        all.last = std::min(all.last, of.last);
+      }
+    }
+  }
+  if (all.last > last_older || all.first > all.last) return "";  // of two releases, none of which is left
+  if (all.first == all.last) return fmt::format("Istio 1.{}", all.first);
+  return fmt::format("Istio 1.{} to 1.{}", all.first, all.last);
+}
+
+}  // namespace sidetrack

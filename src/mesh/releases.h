@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "rule/live.h"
+
+namespace sidetrack {
+
+// Which releases of Istio write what is ours there, where an older one tells itself by its rules: "Istio 1.18 to 1.22".
+// Empty for rules that one of today, or Sidetrack, may have written, and where there is nothing to tell by.
+[[nodiscard]] std::string older_release(std::span<const Live> live);
+
+}  // namespace sidetrack

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "mesh/other_meshes.h"
+
+#include <gtest/gtest.h>
+
+#include "mesh/describe.h"
+#include "mesh/rule_words.h"
+
+namespace sidetrack {
+namespace {
+
+Rule rule(const char* chain, Target target) {
+  Rule made;
+  made.chain = chain;
+  made.target = std::move(target);
+  return made;
+}
+
+TEST(OtherMeshes, AreKnownByTheirChains) {
+  EXPECT_EQ(mesh_of_rule(rule("OUTPUT", Jump{"PROXY_INIT_OUTPUT"})), "Linkerd");
+  EXPECT_EQ(mesh_of_rule(rule("KUMA_MESH_INBOUND", Verdict::return_)), "Kuma");
+  EXPECT_EQ(mesh_of_rule(rule("MESH_OUTBOUND", Verdict::return_)), "Kuma");
+  EXPECT_EQ(mesh_of_rule(rule("OUTPUT", Jump{"ISTIO_OUTPUT"})), "");
+  EXPECT_EQ(mesh_of_rule(rule("OUTPUT", Jump{"PROXY"})), "");
+  EXPECT_EQ(mesh_of_rule(rule("MIRRORD_INPUT_a1B2c", Redirect{1})), "mirrord");
+}
+
+TEST(OtherMeshes, NameTheirPorts) {
+  EXPECT_EQ(port_name(4140, rule("PROXY_INIT_OUTPUT", Redirect{4140})), "Linkerd outbound");
+  EXPECT_EQ(port_name(15001, rule("PROXY_INIT_OUTPUT", Redirect{15001})), "") << "not Envoy's there";
+  EXPECT_EQ(port_name(15003, rule("OSM_PROXY_IN_REDIRECT", Redirect{15003})), "Envoy inbound");
+  EXPECT_EQ(port_name(15006, rule("KUMA_MESH_INBOUND_REDIRECT", Redirect{15006})), "Envoy inbound");
+  EXPECT_EQ(port_name(15003, rule("ISTIO_REDIRECT", Redirect{15003})), "");
+}
+
+TEST(OtherMeshes, AreThereWhereAHookLeadsToThem) {
+  LiveChain output{
+      Family::ipv4, Table::nat, "OUTPUT", false, {}, Verdict::accept, builtin_hook(Table::nat, "OUTPUT"), {}};
+  LiveChain unused{Family::ipv4, Table::nat, "KUMA_MESH_OUTBOUND", false, {}, Verdict::accept, {}, {}};
+  unused.rules.push_back({rule("KUMA_MESH_OUTBOUND", Jump{"KUMA_MESH_OUTBOUND_REDIRECT"}), {}});
+  Live live;
+  live.chains = {output, unused};
+  std::vector<std::string_view> found;
+  add_other_meshes(live, found);
+  EXPECT_TRUE(found.empty());
+  for (int i = 0; i < 2; ++i) live.chains[0].rules.push_back({rule("OUTPUT", Jump{"PROXY_INIT_OUTPUT"}), {}});
+  add_other_meshes(live, found);
+  add_other_meshes(live, found);
+  EXPECT_EQ(found, std::vector<std::string_view>{"Linkerd"});
+}
+
+}  // namespace
+}  // namespace sidetrack
