@@ -37,6 +37,7 @@ ExitCode run(const std::vector<std::string_view>& args, CommandLine& line) {
     return ExitCode::done;
   }
   start_log(line.log, line.drop_in ? LogForm::istio : LogForm::plain, line.dry_run);
+  for (const std::string& warning : line.warnings) warn(warning);
   for (const std::string& warning : line.manifest.warnings) warn(warning);
   return std::ranges::find(runs, *line.command, &Run::command)->run(line);
 }

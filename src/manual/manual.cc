@@ -17,8 +17,8 @@ namespace sidetrack {
 namespace {
 
 // The names of the groups in the template, in the order of Group.
-constexpr std::string_view group_names[] = {"traffic", "run", "packet",      "place",  "output",
-                                            "istio",   "log", "environment", "ambient"};
+constexpr std::string_view group_names[] = {"traffic", "run", "packet",      "place",   "output",
+                                            "istio",   "log", "environment", "ambient", "former"};
 
 using Texts = std::map<std::string, std::string, std::less<>>;  // by "apply", "--proxy-uid"
 

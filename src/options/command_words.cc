@@ -50,7 +50,7 @@ bool takes_any_word(const Flag& flag) { return is_short_list(flag) && flag.value
 // ---- Errors
 
 [[noreturn]] void refuse_command(std::string_view word) {
-  std::vector<std::string_view> names = {drop_in_name, "help", "version"};
+  std::vector<std::string_view> names = {drop_in_name, drop_in_clean_name, "help", "version"};
   for (const CommandInfo& command : commands()) names.push_back(command.name);
   const auto meant = nearest(word, names);
   throw Error(ExitCode::usage, fmt::format("'{}' is not a command", excerpt(word)),

@@ -31,6 +31,8 @@ struct CommandWords {
 
 // The word that means `apply` in the form of istio-iptables.
 inline constexpr std::string_view drop_in_name = "istio-iptables";
+// The same, of `apply --cleanup-only`.
+inline constexpr std::string_view drop_in_clean_name = "istio-clean-iptables";
 
 // Reads a command line by CLI11. The first word is that of the command: its name, istio-iptables, or help and version
 // with or without dashes. The rest has every form that pflag takes: -p 15001, -p15001, -p=15001, --envoy-port 15001,

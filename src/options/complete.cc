@@ -47,7 +47,7 @@ class Completion {
 
   void offer_options(Command command) {
     for (const Flag& flag : flags()) {
-      if (flag.name.empty() || !flag.commands.contains(command)) continue;
+      if (flag.name.empty() || flag.group == Group::former || !flag.commands.contains(command)) continue;
       offer(fmt::format("--{}", flag.name), flag.description);
       if (flag.letter != '\0') offer(fmt::format("-{}", flag.letter), flag.description);
     }

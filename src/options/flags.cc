@@ -358,6 +358,23 @@ void set_envoy_user(CommandLine& line, const Given& given) {
   line.names.envoy_user_given = true;
 }
 
+// ---- What istio-iptables took once
+
+// An option of older releases, whose description says what became of it.
+void set_former(CommandLine& line, const Given& given) {
+  if (given.flag.kind == Kind::boolean) options::boolean({given, given.text});
+  if (!given.variable.empty() && given.text.empty()) return;
+  const std::string source = given.variable.empty() ? spelled(given.flag) : std::string(given.variable);
+  line.warnings.push_back(fmt::format("{}: {}", source, given.flag.description));
+}
+
+// Istio 1.7 took ALL: all queries, whatever their server.
+void set_redirect_dns(CommandLine& line, const Given& given) {
+  const bool all = given.text == "ALL" && given.variable == "ISTIO_META_DNS_CAPTURE";
+  line.config.redirect_dns = all || options::boolean({given, given.text});
+  line.config.capture_all_dns = line.config.capture_all_dns || all;
+}
+
 // One owner match a group: xtables rules with more would not be the ones that istio-iptables makes.
 constexpr std::size_t most_owner_groups = 64;
 
@@ -514,7 +531,8 @@ constexpr Flag flag_table[] = {
      "inbound: also capture these UDP ports, with -m TPROXY", Group::traffic, planned,
      list<&Config::capture_udp, options::port_range>.captures(PacketField::destination_port, inbound, Protocol::udp)},
     {"redirect-dns", '\0', {"REDIRECT_DNS", "ISTIO_META_DNS_CAPTURE"}, Kind::boolean, "", "", "",
-     "capture DNS to resolv.conf's servers", Group::traffic, planned | cni, boolean<&Config::redirect_dns>},
+     "capture DNS to resolv.conf's servers", Group::traffic, planned | cni,
+     setter<&Config::redirect_dns>(set_redirect_dns)},
     {"capture-all-dns", '\0', {"CAPTURE_ALL_DNS"}, Kind::boolean, "", "", "",
      "with --redirect-dns: to any server", Group::traffic, planned, boolean<&Config::capture_all_dns>},
     {"track-forwarded-dns", '\0', {"TRACK_FORWARDED_DNS"}, Kind::boolean, "", "", "",
@@ -688,6 +706,19 @@ constexpr Flag flag_table[] = {
     {"force-iptables-binary", '\0', {"FORCE_IPTABLES_BINARY"}, Kind::choice, "BINARY", "legacy|nft", "",
      "as --backend iptables-legacy, iptables-nft", Group::istio, planned, set_forced_binary},
 
+    {"restore-format", 'f', {}, Kind::boolean, "", "", "",
+     "of Istio before 1.24; without effect: each table is changed as a whole", Group::former, apply, set_former},
+    {"iptables-trace-logging", '\0', {}, Kind::boolean, "", "", "",
+     "of Istio before 1.25; no rule writes a log: 'sidetrack show' has each rule's counters", Group::former, apply, set_former},
+    {"output-paths", '\0', {}, Kind::text, "FILE", "", "",
+     "of Istio before 1.18; no file is written: 'sidetrack render' prints the rules", Group::former, apply, set_former},
+    {"host-nsenter-exec", '\0', {}, Kind::boolean, "", "", "",
+     "of Istio before 1.18; without effect: no program is called", Group::former, apply, set_former},
+    {"iptables-version", '\0', {}, Kind::text, "VERSION", "", "",
+     "of Istio 1.18 to 1.21; without effect: no program is called, --backend chooses", Group::former, apply, set_former},
+    {"clean", '\0', {}, Kind::boolean, "", "", "",
+     "of older releases; without effect: apply always removes what it replaces", Group::former, apply, set_former},
+
     {"log_output_level", '\0', {}, Kind::list, "[SCOPE:]LEVEL", "", "default:info",
      "debug, info, warn, error, fatal or none", Group::log, logging, options::set_log_output_level},
     {"log_as_json", '\0', {}, Kind::boolean, "", "", "",
@@ -698,6 +729,14 @@ constexpr Flag flag_table[] = {
      "add the source line of each message", Group::log, logging, options::set_log_caller},
     {"log_stacktrace_level", '\0', {}, Kind::list, "[SCOPE:]LEVEL", "", "default:none",
      "accepted, without effect", Group::log, logging, options::check_log_levels},
+    {"log_rotate", '\0', {}, Kind::text, "FILE", "", "",
+     "of Istio before 1.24; no file is written: --log_target names one", Group::former, apply, set_former},
+    {"log_rotate_max_age", '\0', {}, Kind::scalar, "DAYS", "", "",
+     "of Istio before 1.24; without effect: no log is rotated", Group::former, apply, set_former},
+    {"log_rotate_max_backups", '\0', {}, Kind::scalar, "N", "", "",
+     "of Istio before 1.24; without effect: no log is rotated", Group::former, apply, set_former},
+    {"log_rotate_max_size", '\0', {}, Kind::scalar, "MEGABYTES", "", "",
+     "of Istio before 1.24; without effect: no log is rotated", Group::former, apply, set_former},
     {"vklog", '\0', {}, Kind::scalar, "N", "", "0",
      "accepted, without effect", Group::log, logging, options::check_verbosity},
 
@@ -705,6 +744,9 @@ constexpr Flag flag_table[] = {
 
     {"", '\0', {"ENVOY_USER"}, Kind::text, "NAME", "", "istio-proxy",
      "the proxy's user if -u is not given", Group::environment, planned, set_envoy_user},
+    {"", '\0', {"DISABLE_REDIRECTION_ON_LOCAL_LOOPBACK"}, Kind::text, "ANY", "", "",
+     "of older releases; without effect: what the proxy sends to the pod's own address is inbound traffic",
+     Group::former, planned, set_former},
     {"", '\0', {"ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR"}, Kind::scalar, "CIDR", "", "127.0.0.1/32",
      "what counts as the pod's own IPv4 loopback", Group::environment, planned,
      value<&Config::loopback_ipv4, options::loopback_prefix>},

@@ -35,6 +35,7 @@ enum class Group : std::uint8_t {
   log,          // logging
   environment,  // variables that have no option
   ambient,      // whose rules a pod gets, and what only those of ambient pods have
+  former,       // taken by older releases of istio-iptables: its description says what became of it
 };
 
 // Whether its options make the rules.

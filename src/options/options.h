@@ -174,6 +174,8 @@ struct CommandLine {
   ManifestOptions manifest;                         // args; --pod
   CniOptions cni;                                   // cni
   Shell shell = Shell::bash;                        // completion
+
+  std::vector<std::string> warnings;  // what became of options of older releases
 };
 
 // The options that a pod's manifest stands for, with the variables of its istio-init.

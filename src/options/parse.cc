@@ -24,20 +24,28 @@ bool is_command(std::string_view word) {
 
 bool asks_for_version(std::string_view word) { return word == "--version" || word == "version"; }
 
+// The name by which a program is called.
+std::string_view base_name(std::string_view program) { return program.substr(program.rfind('/') + 1); }
+
 // Returns the words by which CLI11 tells the command, which has no command that options alone mean. Sets drop_in.
 std::vector<std::string_view> with_command(Arguments arguments, CommandLine& line) {
+  using options::drop_in_clean_name;
   using options::drop_in_name;
-  const std::string_view program = arguments.front();
+  std::string_view name = base_name(arguments.front());
   arguments = arguments.subspan(1);
-  line.drop_in = program.substr(program.rfind('/') + 1) == drop_in_name;
-  if (arguments.front() == drop_in_name) {
-    line.drop_in = true;
+  if (!arguments.empty() && (arguments.front() == drop_in_name || arguments.front() == drop_in_clean_name)) {
+    name = arguments.front();
     arguments = arguments.subspan(1);
   }
+  const bool cleans = name == drop_in_clean_name;
+  line.drop_in = cleans || name == drop_in_name;
   const std::string_view first = arguments.empty() ? "" : arguments.front();
   if (!asks_for_version(first) && first != "--help" && first != "-h") line.drop_in |= first.starts_with('-');
   std::vector<std::string_view> words(arguments.begin(), arguments.end());
-  if (line.drop_in && !asks_for_version(first)) words.insert(words.begin(), drop_in_name);
+  if (line.drop_in && !asks_for_version(first)) {
+    if (cleans) words.insert(words.begin(), "--cleanup-only");
+    words.insert(words.begin(), drop_in_name);
+  }
   return words;
 }
 
@@ -401,7 +409,7 @@ CommandLine parse_apply(std::span<const std::string> options) {
 
 CommandLine parse(Arguments arguments, const Environment& environment, const PodReader& read_pod) {
   CommandLine line;
-  line.help = arguments.size() < 2;
+  line.help = arguments.size() < 2 && base_name(arguments.front()) != options::drop_in_clean_name;
   if (line.help) return line;
   const std::vector<std::string_view> words = with_command(arguments, line);
   const CommandWords given = options::read_words(words);

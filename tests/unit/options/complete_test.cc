@@ -35,7 +35,7 @@ TEST(Complete, OffersEveryOptionOfEveryCommandAndNoOther) {
       if (flag.name.empty()) continue;
       SCOPED_TRACE(std::string(command.name) + " " + spelled(flag));
       const bool is_taken = std::ranges::any_of(flags(), [&](const Flag& other) {
-        return other.name == flag.name && other.commands.contains(command.command);
+        return other.name == flag.name && other.group != Group::former && other.commands.contains(command.command);
       });
       const std::string name = "--" + std::string(flag.name);
       if (is_taken) {

@@ -39,7 +39,7 @@ TEST(Help, OfACommandShowsExactlyItsOptionsWithDefaultsAndAnExample) {
     EXPECT_NE(text.find("Example: " + std::string(command.example)), std::string::npos);
     std::set<std::string_view> taken;
     for (const Flag& flag : flags()) {
-      if (!flag.commands.contains(command.command)) continue;
+      if (!flag.commands.contains(command.command) || flag.group == Group::former) continue;
       taken.insert(flag.name);
       const auto place = text.find(spelled(flag));
       ASSERT_NE(place, std::string::npos) << command.name << " " << spelled(flag);

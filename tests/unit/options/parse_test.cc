@@ -125,6 +125,7 @@ std::string field(const CommandLine& line, std::string_view which) {
       {"probe", [&] { return truth(line.probe); }},
       {"watch", [&] { return truth(line.watch); }},
       {"clean", [&] { return truth(line.clean); }},
+      {"warnings", [&] { return joined(line.warnings); }},
       {"plan", [&] { return truth(line.plan); }},
       {"brief", [&] { return truth(line.brief); }},
       {"words", [&] { return joined(line.packet.words); }},
@@ -138,7 +139,7 @@ std::string field(const CommandLine& line, std::string_view which) {
 }
 
 struct Case {
-  std::string_view arguments;  // separated by blanks; '' is the empty one
+  std::string arguments;  // separated by blanks; '' is the empty one
   std::string_view which;
   std::string_view expected;
 };
@@ -205,6 +206,44 @@ TEST(Parse, KnowsTheDropInForms) {
       {"istio-iptables --help=false -p 1", "help", "false"},
       {"istio-iptables --help=false -p 1", "proxy_port", "1"},
   });
+}
+
+TEST(Parse, CleansAsIstioCleanIptables) {
+  for (const std::string program : {"istio-clean-iptables", "/usr/local/bin/istio-clean-iptables",
+                                    "sidetrack istio-clean-iptables", "istio-iptables istio-clean-iptables"}) {
+    for (const std::string options : {"", " -u 1337 -g 1337 --redirect-dns", " -n"}) {
+      expect({
+          {program + options, "drop_in", "true"},
+          {program + options, "help", "false"},
+          {program + options, "command", "apply"},
+          {program + options, "cleanup_only", "true"},
+      });
+    }
+    expect({{program + " --help", "help", "true"}});
+  }
+}
+
+// They are taken, and what became of them is said.
+TEST(Parse, TakesOptionsOfOlderReleases) {
+  for (const std::string option :
+       {"--restore-format", "--restore-format=false", "-f", "--iptables-trace-logging", "--output-paths /tmp/x",
+        "--output-paths=", "--host-nsenter-exec", "--iptables-version legacy", "--clean", "--log_rotate /tmp/x",
+        "--log_rotate_max_age 30", "--log_rotate_max_backups 1000", "--log_rotate_max_size 100"}) {
+    SCOPED_TRACE(option);
+    const CommandLine line = parse_text("istio-iptables -p 1 " + option);
+    ASSERT_EQ(line.warnings.size(), 1U);
+    const std::string name = option == "-f" ? "restore-format" : option.substr(2, option.find_first_of(" =") - 2);
+    EXPECT_NE(line.warnings[0].find("--" + name + ": of "), std::string::npos) << line.warnings[0];
+    EXPECT_TRUE(parse_text("istio-iptables -p 1").warnings.empty());
+  }
+  expect({{"sidetrack -p 1", "capture_all_dns", "true"}, {"sidetrack -p 1", "redirect_dns", "true"}},
+         {{"ISTIO_META_DNS_CAPTURE", "ALL"}});
+  expect({{"sidetrack -p 1", "capture_all_dns", "false"}}, {{"ISTIO_META_DNS_CAPTURE", "true"}});
+  EXPECT_THROW(static_cast<void>(parse_text("sidetrack --redirect-dns=ALL")), Error);
+  EXPECT_THROW(static_cast<void>(parse_text("sidetrack --clean=perhaps")), Error);
+  const Variables loopback{{"DISABLE_REDIRECTION_ON_LOCAL_LOOPBACK", "1"}};
+  EXPECT_EQ(parse_text("sidetrack render", loopback).warnings.size(), 1U);
+  EXPECT_TRUE(parse_text("sidetrack render", {{"DISABLE_REDIRECTION_ON_LOCAL_LOOPBACK", ""}}).warnings.empty());
 }
 
 TEST(Parse, HasUpstreamsDefaults) {
