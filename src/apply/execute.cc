@@ -352,7 +352,7 @@ void until_undisturbed(const Request& request, Kernel& kernel, const ApplyResult
   }
 }
 
-// What clean leaves in chains of ours.
+// Names the chains of ours that clean leaves, as other programs have rules in them.
 std::vector<std::string> kept_chains(const Survey& survey) {
   std::vector<std::string> kept;
   for (const BackendKind kind : all_backends) {

@@ -258,7 +258,7 @@ class Search {
       Explained both{*asked, explain(*asked, usual_, planned_), explain(*asked, pod_, live_)};
       const Outcome& planned = both.planned.outcome;
       const Outcome& there = both.there.outcome;
-      // Followed along as many ways as explain() tries, which takes a second: of others no more will be known.
+      // explain() gave up after its longest search, a second: other packets would take as long.
       if (there.subject.find("possible paths") != std::string::npos) explained_ = most_explained_steps;
       if ((!is_captured(planned) && !is_for_tunnel(both.planned)) || there == planned) return std::nullopt;
       if (same_place(there, planned) && !has_usual_source_port(*asked)) return std::nullopt;

@@ -332,7 +332,7 @@ std::vector<Row> make_rows() {
   add(dns_redirect, nat, istio_redirect, {tcp, dport(dns_port)}, to_resolver, "--redirect-dns",
       "DNS over tcp goes to the proxy's resolver, port {to} (Istio 1.8)");
 
-  // Istio 1.0 to 1.4, where it left IPv6 alone.
+  // Istio 1.0 to 1.4, where it does not capture IPv6.
   add(ipv6_established, filter, input, {ctstate(ConntrackStateMatch::established)}, Verdict::accept, "",
       "of IPv6, packets of connections that the pod has opened come in (Istio 1.0 to 1.4)");
   add(ipv6_loopback, filter, input, {in("lo"), destination(AddressRange::single(Address::loopback(Family::ipv6)))},

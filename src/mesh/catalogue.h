@@ -81,7 +81,7 @@ enum class MeshRule : std::uint8_t {
   inbound_udp_over_lo,
   inbound_udp_answer,
   inbound_udp_tproxy,
-  // what Istio up to 1.4 did with IPv6
+  // IPv6 where Istio up to 1.4 does not capture it
   ipv6_established,
   ipv6_loopback,
   ipv6_refused,

@@ -16,8 +16,8 @@ namespace sidetrack {
 // That in whose chain a rule stands, or to whose chain it jumps.
 [[nodiscard]] std::string_view mesh_of_rule(const Rule& rule);
 
-// What listens at a port of the proxy where that mesh's rules lead there: "Linkerd outbound"; empty: nothing that is
-// known. Nothing: its proxy has the ports of Istio's.
+// Names what listens at a port of the proxy where that mesh's rules lead there: "Linkerd outbound"; empty: nothing that
+// is known. Nothing: its proxy has the ports of Istio's.
 [[nodiscard]] std::optional<std::string_view> port_of_mesh(std::string_view mesh, std::uint16_t port);
 
 // Adds those with a rule that leads to a chain of theirs, each once.

@@ -259,7 +259,7 @@ std::optional<std::uint32_t> table_number(std::string_view word) {
   return to_number<std::uint32_t>(word);
 }
 
-// What says nothing about where a packet goes: the word, and whether a value follows.
+// Lists what says nothing about where a packet goes: the word, and whether a value follows.
 constexpr std::pair<std::string_view, bool> of_no_account[] = {{"proto", true}, {"scope", true}, {"metric", true},
                                                                {"pref", true},  {"mtu", true},   {"onlink", false}};
 

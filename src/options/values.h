@@ -45,8 +45,8 @@ std::string interface(const Item& item);
 // As /proc/PID/cgroup has it, or the path of its directory: without slashes at its ends, /sys/fs/cgroup left as it is.
 std::string cgroup(const Item& item);
 GivenPod::Own own_address(const Item& item);  // 10.244.1.7/24%eth0
-// What `ip route` and `ip rule` print of a route ("10.0.0.0/8 via 10.244.0.1 dev eth0") or of a rule ("fwmark 1337
-// lookup 133", which is of both families), is added to the pod.
+// Adds to the pod a route ("10.0.0.0/8 via 10.244.0.1 dev eth0") or a rule ("fwmark 1337 lookup 133", which is of both
+// families), as `ip route` and `ip rule` print it.
 void route(const Item& item, GivenPod& pod);
 std::string namespace_name(const Item& item);  // of Kubernetes: a label of RFC 1123
 // As Go's time.ParseDuration; never negative. What exceeds the range of the type is its longest.

@@ -11,7 +11,7 @@ namespace sidetrack {
 
 inline constexpr const char* usual_interface = "eth0";
 
-// What somebody says of a pod that cannot be looked into.
+// Holds what the user says of a pod that cannot be reached.
 struct GivenPod {
   struct Own {
     std::string interface = usual_interface;

@@ -11,7 +11,7 @@
 namespace sidetrack::nft {
 namespace {
 
-// Of a period in seconds, as iptables and nft call it.
+// Names a period, as iptables and nft do.
 struct Unit {
   std::uint64_t seconds;
   const char* of_iptables;

@@ -45,9 +45,9 @@ std::optional<std::uint8_t> read_flags(std::string_view list) {
   return bits;
 }
 
-// What is known of a packet's flags by the place that it has in its connection: the first packet has SYN alone, its
-// answer SYN and ACK, a later one ACK: those by which a connection ends are not asked about. ECE and CWR are as ends
-// agree on ECN.
+// Holds what is known of a packet's flags by the place that it has in its connection: the first packet has SYN alone,
+// its answer SYN and ACK, a later one ACK: those by which a connection ends are not asked about. ECE and CWR are as
+// ends agree on ECN.
 struct KnownFlags {
   std::uint8_t known = 0;
   std::uint8_t set = 0;
