@@ -418,9 +418,16 @@ const M* find(const Rule& rule) {
   return nullptr;
 }
 
-std::uint32_t mark_of(const Rule& rule) {
-  const auto* connmark = find<ConnmarkMatch>(rule);
-  return connmark != nullptr ? connmark->value : find<MarkMatch>(rule)->value;
+// The text of a rule's match of this kind. Rules that are read may have lost one that matches everything.
+template <typename M, typename Text>
+std::string text_of(const Rule& rule, const Text& text) {
+  const auto* match = find<M>(rule);
+  return match != nullptr ? text(*match) : "any";
+}
+
+std::string mark_text(const Rule& rule) {
+  const auto number = [](const auto& match) { return std::to_string(match.value); };
+  return find<ConnmarkMatch>(rule) != nullptr ? text_of<ConnmarkMatch>(rule, number) : text_of<MarkMatch>(rule, number);
 }
 
 // Where the values stand: "-d 80,443" or "-d … (200 ports)"; "port 80, 443".
@@ -470,24 +477,34 @@ std::string ids_text(const Rule& rule, Place place) {
   return listed(ids, place, "ids", text<std::uint32_t>);
 }
 
-bool has_uids(const Rule& rule) { return find<OwnerMatch>(rule)->kind == OwnerKind::uid; }
+std::string owner_flag(const OwnerMatch& owner) { return owner.kind == OwnerKind::uid ? "-u" : "-g"; }
 
 std::string value(std::string_view placeholder, const Rule& rule, Place place) {
-  if (placeholder == "interface") return find<InterfaceMatch>(rule)->name;
+  if (placeholder == "interface") return text_of<InterfaceMatch>(rule, [](const auto& match) { return match.name; });
   if (placeholder == "range") return ranges_text(rule, place);
   if (placeholder == "address") return servers_text(rule, place);
-  if (placeholder == "port") return listed(find<PortMatch>(rule)->ports, place, "ports", text<std::uint16_t>);
-  if (placeholder == "owner") return (has_uids(rule) ? "uid " : "gid ") + ids_text(rule, place);
+  if (placeholder == "port") {
+    return text_of<PortMatch>(
+        rule, [&](const auto& match) { return listed(match.ports, place, "ports", text<std::uint16_t>); });
+  }
+  if (placeholder == "owner") {
+    return text_of<OwnerMatch>(rule, [&](const auto& match) {
+      return (match.kind == OwnerKind::uid ? "uid " : "gid ") + ids_text(rule, place);
+    });
+  }
   if (placeholder == "cgroup") {
-    const auto& cgroup = *find<CgroupMatch>(rule);
-    return cgroup.path.empty() ? std::to_string(cgroup.id) : printable(cgroup.path);
+    return text_of<CgroupMatch>(rule, [](const auto& cgroup) {
+      return cgroup.path.empty() ? std::to_string(cgroup.id) : printable(cgroup.path);
+    });
   }
   if (placeholder == "sender")
-    return find<OwnerMatch>(rule) == nullptr ? "cgroup " + value("cgroup", rule, place) : value("owner", rule, place);
-  if (placeholder == "owner_flag") return has_uids(rule) ? "-u" : "-g";
+    return find<CgroupMatch>(rule) != nullptr ? "cgroup " + value("cgroup", rule, place) : value("owner", rule, place);
+  if (placeholder == "owner_flag") return text_of<OwnerMatch>(rule, owner_flag);
   if (placeholder == "id") return ids_text(rule, place);
-  if (placeholder == "mark") return std::to_string(mark_of(rule));
-  if (placeholder == "protocol") return std::string(name(find<ProtocolMatch>(rule)->protocol));
+  if (placeholder == "mark") return mark_text(rule);
+  if (placeholder == "protocol") {
+    return text_of<ProtocolMatch>(rule, [](const auto& match) { return std::string(name(match.protocol)); });
+  }
   const auto* nat = std::get_if<Nat>(&rule.target);
   if (placeholder == "to" && nat != nullptr) return nat->addresses->first.text();
   if (placeholder == "to") return std::to_string(value_of(rule.target).value());

@@ -84,6 +84,28 @@ TEST(Catalogue, SaysAllAddressesOfAFamily) {
   }
 }
 
+// A rule of the mesh that was edited by hand, or read without a match that matches everything.
+TEST(Catalogue, HasTextsForRulesThatLostAMatch) {
+  for (const Row& row : catalogue()) {
+    Rule rule{Family::ipv4, row.table, row.chain, {}, row.target, {}, {}};
+    if (auto* nat = std::get_if<Nat>(&rule.target); nat != nullptr && !nat->addresses)
+      rule.target = source_nat(range.first);
+    rule.origin.rule = row.id;
+    for (const RowMatch& each : row.matches) rule.matches.push_back(each.match);
+    while (!rule.matches.empty()) {
+      rule.matches.pop_back();
+      EXPECT_EQ(reason_of(rule).sentence.find('{'), std::string::npos) << reason_of(rule).sentence;
+    }
+  }
+  Rule rule = instantiate(MeshRule::tproxy_restore_mark, {ConnmarkMatch{1, 0xff, false}});
+  EXPECT_EQ(reason_of(rule).flag, "-t 1");
+  rule.matches = {tcp};
+  EXPECT_EQ(reason_of(rule).flag, "-t any");
+  rule = instantiate(MeshRule::outbound_excluded_port, {tcp, dport(22)});
+  rule.matches.clear();
+  EXPECT_EQ(reason_of(rule).sentence, "outbound to port any bypasses the proxy");
+}
+
 TEST(Catalogue, KnowsEarlierVersionsOfARule) {
   const Rule jump{Family::ipv4, Table::nat, output, {tcp}, Jump{istio_output}, {}, {}};
   EXPECT_TRUE(is_of(jump, MeshRule::outbound_jump));
