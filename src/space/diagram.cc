@@ -10,6 +10,7 @@ namespace sidetrack::space {
 namespace {
 
 constexpr std::size_t block_size = 4096;        // edges
+constexpr std::size_t few_edges = 16;           // which are asked one by one
 constexpr std::size_t few_pairs = 64;           // of edges: the results of asking each pair are looked up
 constexpr std::size_t few_parts = 8;            // which most cells have
 constexpr Sets::Id every_value = ~Sets::Id{0};  // of a field that is not looked at yet
@@ -532,12 +533,42 @@ bool Diagrams::is_within(Node root, const Box& box, const std::function<bool(Lea
   return is_within_below(root, box, passes);
 }
 
+const std::vector<Diagrams::Piece>& Diagrams::pieces_of(Node node) {
+  const auto [found, is_new] = pieces_.try_emplace(node);
+  std::vector<Piece>& pieces = found->second;
+  if (!is_new) return pieces;
+  for (const Edge& edge : edges(node)) {
+    for (const Interval& each : sets_.intervals(edge.values)) pieces.push_back({each, &edge});
+  }
+  std::ranges::sort(pieces, {}, [](const Piece& piece) { return piece.interval.first; });
+  bytes_ += pieces.capacity() * sizeof(Piece);
+  return pieces;
+}
+
+template <typename Is>
+bool Diagrams::all_with(Node node, Sets::Id values, const Is& is) {
+  const std::span<const Edge> all = edges(node);
+  const Intervals& wanted = sets_.intervals(values);
+  if (all.size() <= few_edges || wanted.size() > all.size() / few_edges) {
+    return std::ranges::all_of(all, [&](const Edge& edge) { return !sets_.meet(edge.values, values) || is(edge); });
+  }
+  const std::vector<Piece>& pieces = pieces_of(node);
+  for (const Interval& each : wanted) {
+    if (each.first <= pieces.front().interval.first && each.last >= pieces.back().interval.last)
+      return std::ranges::all_of(all, is);
+    auto piece = std::ranges::lower_bound(pieces, each.first, {}, [](const Piece& one) { return one.interval.last; });
+    for (; piece != pieces.end() && piece->interval.first <= each.last; ++piece) {
+      if (!is(*piece->edge)) return false;
+    }
+  }
+  return true;
+}
+
 bool Diagrams::is_within_below(Node node, const Box& box, const std::function<bool(Leaf)>& passes) {
   if (is_leaf(node)) return passes(leaf(node));
   if (const auto* known = done_.find(node)) return *known != 0;
-  const bool result = std::ranges::all_of(edges(node), [&](const Edge& edge) {
-    return !sets_.meet(edge.values, box[level(node)]) || is_within_below(edge.to, box, passes);
-  });
+  const bool result =
+      all_with(node, box[level(node)], [&](const Edge& edge) { return is_within_below(edge.to, box, passes); });
   done_.add(node, result ? 1 : 0);
   return result;
 }
@@ -550,13 +581,18 @@ Sets::Id Diagrams::allowed(Node root, const Box& box, Field field, const std::fu
     if (level(node) > index(field)) return is_within_below(node, box, passes) ? all : Sets::empty;
     if (const auto* known = values_.find(node)) return *known;
     std::optional<Sets::Id> result;
-    for (const Edge& edge : edges(node)) {
-      if (level(node) == index(field)) {
-        if (is_within_below(edge.to, box, passes)) result = sets_.set_union(result.value_or(Sets::empty), edge.values);
-      } else if (sets_.meet(edge.values, box[level(node)])) {
+    if (level(node) == index(field)) {
+      joined_.clear();
+      for (const Edge& edge : edges(node)) {
+        if (is_within_below(edge.to, box, passes)) joined_.push_back(edge.values);
+      }
+      result = sets_.set_union(joined_);
+    } else {
+      all_with(node, box[level(node)], [&](const Edge& edge) {
         const Sets::Id more = self(self, edge.to);
         result = result ? sets_.intersection(*result, more) : more;
-      }
+        return true;
+      });
     }
     values_.add(node, result.value_or(Sets::empty));
     return result.value_or(Sets::empty);

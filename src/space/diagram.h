@@ -116,6 +116,15 @@ class Diagrams {
   void grow_table();
   Sets::Id domain(std::size_t level, Family family);
   bool is_within_below(Node node, const Box& box, const std::function<bool(Leaf)>& passes);
+  // Whether `is` says yes of each edge that has one of these values. Some edges may be asked more than once.
+  template <typename Is>
+  bool all_with(Node node, Sets::Id values, const Is& is);
+
+  struct Piece {
+    Interval interval;
+    const Edge* edge;
+  };
+  const std::vector<Piece>& pieces_of(Node node);
 
   const Universe& universe_;
   Sets& sets_;
@@ -127,8 +136,9 @@ class Diagrams {
   std::size_t bytes_ = 0;      // of the blocks
   std::vector<Edge> scratch_;  // of nodes that are being made
   std::vector<Sets::Id> joined_;
-  Memo done_;    // of one call
-  Memo values_;  // of one call of allowed()
+  Memo done_;                                            // of one call
+  Memo values_;                                          // of one call of allowed()
+  std::unordered_map<Node, std::vector<Piece>> pieces_;  // of nodes with many edges: their values in order
   Sets::Id domains_[2][field_count]{};
 };
 
