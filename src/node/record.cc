@@ -244,6 +244,11 @@ Records read_all(const std::string& folder) {
   return result;
 }
 
+bool has_ended(const Record& record) {
+  const std::string folder = record.netns.substr(0, record.netns.rfind('/'));
+  return access(folder.c_str(), F_OK) == 0 && access(record.netns.c_str(), F_OK) != 0 && errno == ENOENT;
+}
+
 namespace {
 
 // Up to the first character that is none of its digits.
@@ -277,6 +282,15 @@ std::string container_in(const std::string& text) {
   return names_us ? field("containerId") : "";
 }
 
+bool has_ended_of(const std::string& container_id, const std::string& folder) {
+  try {
+    const auto record = read(container_id, folder);
+    return record && has_ended(*record);
+  } catch (const Error&) {
+    return false;  // what cannot be read says that something was programmed
+  }
+}
+
 std::vector<std::string> files_in(const std::string& folder) {
   const auto entries = entries_of(folder);
   if (!entries && errno != ENOENT && errno != ENOTDIR)
@@ -293,7 +307,7 @@ std::vector<std::string> files_in(const std::string& folder) {
 std::vector<std::string> attached_containers(const std::string& records, const std::string& cache) {
   std::vector<std::string> ids;
   for (const std::string& name : files_in(records)) {
-    if (!name.starts_with('.')) ids.push_back(name);  // that cannot be read, too: then something was programmed
+    if (!name.starts_with('.') && !has_ended_of(name, records)) ids.push_back(name);
   }
   for (const std::string& name : files_in(cache)) {
     const std::string path = fmt::format("{}/{}", cache, name);

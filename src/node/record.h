@@ -70,12 +70,16 @@ void remove(const std::string& container_id, const std::string& folder = records
 [[nodiscard]] std::optional<Record> read(const std::string& container_id, const std::string& folder = records_folder);
 [[nodiscard]] Records read_all(const std::string& folder = records_folder);
 
+// Whether the pod ended without DEL: containerd calls it for the plugins that the configuration names by then. Where
+// network namespaces are not to be seen, from within a container, no pod is taken for ended.
+[[nodiscard]] bool has_ended(const Record& record);
+
 // Where libcni keeps what ADD was called with. CRI-O calls DEL with that, whatever the configuration says by then.
 inline constexpr const char* libcni_cache = "/var/lib/cni/results";
 
 // The ids of the containers for which a runtime may still call the plugin, each once, sorted: those with a record of
-// ours, and those whose cached configuration names it. A folder that is not there holds none. Throws Error (failed,
-// not_permitted) if one cannot be read.
+// ours, unless their network namespace is gone, and those whose cached configuration names it. A folder that is not
+// there holds none. Throws Error (failed, not_permitted) if one cannot be read.
 [[nodiscard]] std::vector<std::string> attached_containers(const std::string& records = records_folder,
                                                            const std::string& cache = libcni_cache);
 

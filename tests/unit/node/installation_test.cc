@@ -481,7 +481,8 @@ TEST_F(CniInstallation, TheProgramStaysForPodsThatWereMadeWithIt) {
   };
   Record web;
   web.container_id = "web";
-  web.netns = "/run/netns/web";
+  web.netns = root.path() / "web";
+  put(web.netns, "");
   write(web, folders.records);
   EXPECT_EQ(uninstalled(), stays);
   EXPECT_EQ(uninstalled(true), "");
@@ -501,6 +502,26 @@ TEST_F(CniInstallation, TheProgramStaysForPodsThatWereMadeWithIt) {
   EXPECT_EQ(uninstalled(), stays);
   EXPECT_EQ(lines(uninstall(folders).warnings), stays) << "again";
   fs::remove(fs::path(folders.cache) / "plain");
+  EXPECT_EQ(lines(uninstall(folders).done), "removed 'sidetrack-cni'");
+}
+
+// containerd calls DEL for the plugins that the configuration names by then: of a pod that ends later the record stays.
+TEST_F(CniInstallation, TheProgramDoesNotStayForPodsThatHaveEnded) {
+  put(net / "10-net.conflist", bridge);
+  static_cast<void>(install(folders, program, entry));
+  Record ended;
+  ended.container_id = "ended";
+  ended.netns = root.path() / "ended";
+  write(ended, folders.records);
+  Record elsewhere = ended;  // from within a container, say: whether it is there cannot be seen
+  elsewhere.container_id = "elsewhere";
+  elsewhere.netns = root.path() / "no-such-folder" / "netns";
+  write(elsewhere, folders.records);
+  EXPECT_THAT(status(folders, program).attached, ElementsAre("elsewhere"));
+  EXPECT_EQ(uninstall(folders).warnings.size(), 1U);
+  EXPECT_FALSE(read("ended", folders.records));
+  EXPECT_TRUE(read("elsewhere", folders.records));
+  remove("elsewhere", folders.records);
   EXPECT_EQ(lines(uninstall(folders).done), "removed 'sidetrack-cni'");
 }
 
