@@ -14,9 +14,11 @@ install(TARGETS ${installed} RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR})
 if(TARGET sidetrack-injector)
   install(TARGETS sidetrack-injector RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR} COMPONENT injector OPTIONAL)
 endif()
-# The drop-in form: a link by which the program is istio-iptables.
-file(CREATE_LINK sidetrack ${PROJECT_BINARY_DIR}/istio-iptables SYMBOLIC)
-install(FILES ${PROJECT_BINARY_DIR}/istio-iptables DESTINATION ${CMAKE_INSTALL_SBINDIR})
+# The drop-in forms: links by which the program is istio-iptables and istio-clean-iptables.
+foreach(name istio-iptables istio-clean-iptables)
+  file(CREATE_LINK sidetrack ${PROJECT_BINARY_DIR}/${name} SYMBOLIC)
+  install(FILES ${PROJECT_BINARY_DIR}/${name} DESTINATION ${CMAKE_INSTALL_SBINDIR})
+endforeach()
 # The licence, and those of what the program has in it, as Debian says them.
 set(copyright "")
 foreach(package gcc-12-base libc6-dev libnftnl-dev libmnl-dev libip4tc-dev libyaml-dev libcli11-dev libfmt-dev libspdlog-dev

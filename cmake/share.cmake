@@ -17,7 +17,8 @@ configure_file(completions/sidetrack.bash ${bash}/sidetrack COPYONLY)
 configure_file(completions/_sidetrack ${zsh}/_sidetrack COPYONLY)
 configure_file(completions/sidetrack.fish ${fish}/sidetrack.fish COPYONLY)
 
-# The other name of the program. bash and fish look for a file of the name that is typed; zsh's says both names inside.
+# The other names of the program. bash and fish look for a file of the name that is typed; zsh's says the names inside.
 file(WRITE ${man}/istio-iptables.8 ".so man8/sidetrack.8\n")
+file(WRITE ${man}/istio-clean-iptables.8 ".so man8/sidetrack.8\n")
 file(CREATE_LINK sidetrack ${bash}/istio-iptables SYMBOLIC)
 file(CREATE_LINK sidetrack.fish ${fish}/istio-iptables.fish SYMBOLIC)
