@@ -47,6 +47,17 @@ void forget_marks(Side& side) {
   }
 }
 
+// One of these values that people would choose: the first port or id, the first host of a network.
+Value usual_of(const Interval& all, Field field) {
+  const Value others = all.last - all.first;
+  const bool is_address = field == Field::destination || field == Field::source;
+  if (field == Field::mark || (is_address && all.first < 256)) return all.first + others / 2;
+  // Fields of one kind get other values, so that they are not taken for each other.
+  Value more = field == Field::source || field == Field::source_port ? 1 : 0;
+  if (is_address && all.first % 256 == 0) ++more;
+  return all.first + std::min(more, others);
+}
+
 }  // namespace
 
 struct Regions::Followed {
@@ -513,22 +524,25 @@ void Regions::for_each(Node root, const std::function<void(const Box&, const Box
 }
 
 Point Regions::example(const Box& box) const {
-  // Documentation addresses, an app's uid, a port of the web, no mark; then what lies within the largest interval.
+  // A documentation address or loopback, an app's uid, a port of the web, no mark; else one of the largest interval.
   static const std::vector<Value> usual_ids{1000, 0};
   static const std::vector<Value> usual_ports{80, 8080};
   static const std::vector<Value> none{0};
-  const bool ipv6 = family_of(sets_, box) == Family::ipv6;
-  const auto address = [&](const char* ipv4_text, const char* ipv6_text) {
-    return std::vector<Value>{value_of(*Address::parse(ipv6 ? ipv6_text : ipv4_text))};
-  };
+  const Family family = family_of(sets_, box);
+  const std::vector<Value> usual_addresses{
+      value_of(*Address::parse(family == Family::ipv6 ? "2001:db8:ffff::1" : "198.51.100.1")),
+      value_of(Address::loopback(family))};
+  const std::vector<Value> usual_sources{
+      by_kernel, value_of(*Address::parse(family == Family::ipv6 ? "2001:db8:ffff::2" : "203.0.113.1"))};
   Point point{};
   for (std::size_t i = 0; i < field_count; ++i) {
     const auto field = static_cast<Field>(i);
     std::vector<Value> usual;
     if (field == Field::uid || field == Field::gid) usual = usual_ids;
     if (field == Field::destination_port) usual = usual_ports;
-    if (field == Field::destination) usual = address("198.51.100.1", "2001:db8:ffff::1");
-    if (field == Field::source || field == Field::source_port || field == Field::cgroup) usual = none;
+    if (field == Field::destination) usual = usual_addresses;
+    if (field == Field::source) usual = usual_sources;
+    if (field == Field::source_port || field == Field::cgroup) usual = none;
     if (field == Field::mark) usual = {universe_.mark_class(0)};
     const auto found = std::ranges::find_if(usual, [&](Value value) { return sets_.contains(box[i], value); });
     if (found != usual.end()) {
@@ -537,11 +551,7 @@ Point Regions::example(const Box& box) const {
     }
     const Intervals& all = sets_.intervals(box[i]);
     const auto largest = std::ranges::max_element(all, {}, [](const Interval& one) { return one.last - one.first; });
-    // Fields of one kind get other values, so that they are not taken for each other.
-    const Value part = field == Field::source || field == Field::source_port ? 3 : 2;
-    point[i] = field <= Field::interface || field == Field::cgroup
-                   ? all.front().first
-                   : largest->first + (largest->last - largest->first) / part;
+    point[i] = field <= Field::interface || field == Field::cgroup ? all.front().first : usual_of(*largest, field);
   }
   return point;
 }

@@ -35,12 +35,12 @@ TEST(Findings, OfValuesThatOthersOfTheirListCover) {
 # -i 10.0.0.0/8,10.1.0.0/16,10.0.0.0/8 -o 80,79-81 --ip-families ipv4
 ST002 value without effect: -i 10.0.0.0/8
   why      it is given twice
-  witness  sidetrack explain out tcp 10.127.255.255:80 --uid 1000 --gid 1000
+  witness  sidetrack explain out tcp 10.0.0.1:80 --uid 1000 --gid 1000
            -> leaves untouched, by eth0
   remedy   leave it out
 ST002 value without effect: -i 10.1.0.0/16
   why      10.0.0.0/8 covers it
-  witness  sidetrack explain out tcp 10.1.127.255:80 --uid 1000 --gid 1000
+  witness  sidetrack explain out tcp 10.1.0.1:80 --uid 1000 --gid 1000
            -> leaves untouched, by eth0
   remedy   leave it out
 ST002 value without effect: -o 80
@@ -268,17 +268,17 @@ TEST(Findings, OfAPodWithIpv6ThatIsNotCaptured) {
 # -i 10.0.0.0/8,fd00::/8 -b 80 -x fd01::/16 --ip-families ipv4
 ST002 value without effect: -i fd00::/8
   why      IPv6 is not captured in this pod
-  witness  sidetrack explain out tcp [fd7f:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:80 --uid 1000 --gid 1000
+  witness  sidetrack explain out tcp [fd00::1]:80 --uid 1000 --gid 1000
            -> leaves untouched, by eth0
   remedy   leave it out, or change what decides before it
 ST001 option without effect: -x fd01::/16
   why      makes no rule
-  witness  sidetrack explain out tcp [fd01:7fff:ffff:ffff:ffff:ffff:ffff:ffff]:80 --uid 1000 --gid 1000
+  witness  sidetrack explain out tcp [fd01::1]:80 --uid 1000 --gid 1000
            -> leaves untouched, by eth0
   remedy   leave it out
 ST005 family not captured: outbound tcp, IPv6
   why      asked to be captured by -i
-  witness  sidetrack explain out tcp [fd80:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:80 --uid 1000 --gid 1000
+  witness  sidetrack explain out tcp [fd02::1]:80 --uid 1000 --gid 1000
            -> leaves untouched, by eth0
   remedy   give --dual-stack, or remove the pod's IPv6 address
 ST005 family not captured: inbound tcp, IPv6
@@ -404,12 +404,12 @@ ST009 rules of others decide: outbound tcp
   remedy   make an exception in the rule of the other program, or leave this traffic out
 ST009 rules of others decide: outbound tcp
   why      the sidecar's rules alone capture it; what decides: nat: -A OUTPUT -p tcp -d 10.0.0.0/8 -j ACCEPT
-  witness  sidetrack explain out tcp 10.127.255.255:80 --uid 1000 --gid 1000
+  witness  sidetrack explain out tcp 10.0.0.1:80 --uid 1000 --gid 1000
            -> leaves untouched, by eth0
   remedy   make an exception in the rule of the other program, or leave this traffic out
 ST009 rules of others decide: to itself: tcp
   why      the sidecar's rules alone capture it; what decides: nat: -A OUTPUT -p tcp --dport 8000:8999 -j RETURN
-  witness  sidetrack explain lo tcp 127.128.0.0:8080 --uid 1337 --gid 1000
+  witness  sidetrack explain lo tcp 127.0.0.2:8080 --uid 1337 --gid 1000
            -> reaches the pod untouched
   remedy   make an exception in the rule of the other program, or leave this traffic out
 ST005 family not captured: outbound tcp, IPv6
@@ -432,7 +432,7 @@ TEST(Findings, OfWhatNobodyKnows) {
 # -i * -b * -d 15090,15021,15020 --ip-families ipv4; nat -A PREROUTING -s 10.0.0.0/8 -m bpf -j ACCEPT
 ST011 cannot be known: inbound tcp
   why      the sidecar's rules alone capture it; what is not known: `-m bpf`
-  witness  sidetrack explain in tcp 192.0.2.2:80 --from 10.85.85.85 --in-interface eth0
+  witness  sidetrack explain in tcp 192.0.2.2:80 --from 10.0.0.2 --in-interface eth0
            -> cannot be known: `-m bpf` (192.0.2.2:15006 (Envoy inbound), or reaches the pod untouched)
   remedy   make an exception in the rule of the other program, or leave this traffic out
 ST005 family not captured: outbound tcp, IPv6
@@ -465,7 +465,7 @@ ST010 the proxy's own traffic is blocked or changed: outbound udp of the proxy, 
   remedy   let what the proxy's uid and gid send pass
 ST009 rules of others decide: to itself: tcp
   why      the sidecar's rules alone capture it; what decides: filter: -A OUTPUT -m owner --uid-owner 1337 -j DROP
-  witness  sidetrack explain lo tcp 127.128.0.0:80 --uid 1337 --gid 1000
+  witness  sidetrack explain lo tcp 127.0.0.2:80 --uid 1337 --gid 1000
            -> dropped
   remedy   make an exception in the rule of the other program, or leave this traffic out
 ST005 family not captured: outbound tcp, IPv6
@@ -498,7 +498,7 @@ ST003 loop: outbound udp of the proxy, IPv4
   remedy   leave out what the proxy sends: -u and -g are its uid and gid
 ST003 loop: tcp of the proxy to this pod itself, IPv4
   why      comes back to the outbound listener, which would send it again; what decides: nat: -A OUTPUT -m owner --gid-owner 1337 -j REDIRECT --to-ports 15001
-  witness  sidetrack explain lo tcp 127.127.255.255:80 --uid 1337 --gid 1337
+  witness  sidetrack explain lo tcp 127.0.0.1:80 --uid 1337 --gid 1337
            -> 127.0.0.1:15001 (Envoy outbound)
   remedy   leave out what the proxy sends: -u and -g are its uid and gid
 ST005 family not captured: outbound tcp, IPv6
@@ -552,7 +552,7 @@ ST009 rules of others decide: outbound udp
   remedy   make an exception in the rule of the other program, or leave this traffic out
 ST009 rules of others decide: to itself: udp
   why      the sidecar's rules alone capture it; what decides: nat: -A OUTPUT -p udp -j ACCEPT
-  witness  sidetrack explain lo udp 127.128.0.2:53 --uid 1000 --gid 1000
+  witness  sidetrack explain lo udp 127.0.0.7:53 --uid 1000 --gid 1000
            -> reaches the pod untouched
   remedy   make an exception in the rule of the other program, or leave this traffic out
 ST005 family not captured: outbound tcp, IPv6
@@ -578,7 +578,7 @@ TEST(Findings, OfZtunnelBesideOthers) {
 # --dataplane ambient --ip-families ipv4; nat -A OUTPUT -p tcp -j ACCEPT
 ST010 the proxy's own traffic is blocked or changed: tcp of ztunnel to the app from its client's address, IPv4
   why      the app's answers must come back to it, by the policy rule of their mark and the route of table 100; what decides: nat: -A OUTPUT -p tcp -j ACCEPT
-  witness  sidetrack explain lo tcp 192.0.2.2:80 --from 42.85.85.85 --uid 1000 --gid 1000 --mark 1337
+  witness  sidetrack explain lo tcp 192.0.2.2:80 --from 203.0.113.1 --uid 1000 --gid 1000 --mark 1337
            -> reaches the pod untouched; replies are lost
   remedy   'sidetrack verify --dataplane ambient' names what is missing or in the way
 ST009 rules of others decide: outbound tcp
@@ -601,7 +601,7 @@ TEST(Findings, OfZtunnelsMarkThatOthersTakeAway) {
 # --dataplane ambient --ip-families ipv4; mangle -A PREROUTING -p tcp -j MARK --set-xmark 0/0xffffffff
 ST010 the proxy's own traffic is blocked or changed: tcp of ztunnel to the app from its client's address, IPv4
   why      the app's answers must come back to it, by the policy rule of their mark and the route of table 100; what decides: nat: -A ISTIO_OUTPUT ! -d 127.0.0.1/32 -o lo -j ACCEPT
-  witness  sidetrack explain lo tcp 192.0.2.2:80 --from 42.85.85.85 --uid 1000 --gid 1000 --mark 1337
+  witness  sidetrack explain lo tcp 192.0.2.2:80 --from 203.0.113.1 --uid 1000 --gid 1000 --mark 1337
            -> reaches the pod untouched; replies are lost
   remedy   'sidetrack verify --dataplane ambient' names what is missing or in the way
 ST005 family not captured: outbound tcp, IPv6
@@ -623,17 +623,17 @@ TEST(Findings, OfLiveRanges) {
 # -i 10.0.0.0/8,10.1.0.0/16 -x 10.2.0.0/16,10.2.3.0/24,11.0.0.0/8 --ip-families ipv4
 ST002 value without effect: -i 10.1.0.0/16
   why      10.0.0.0/8 covers it
-  witness  sidetrack explain out tcp 10.1.127.255:80 --uid 1000 --gid 1000
+  witness  sidetrack explain out tcp 10.1.0.1:80 --uid 1000 --gid 1000
            -> 127.0.0.1:15001 (Envoy outbound)
   remedy   leave it out
 ST002 value without effect: -x 11.0.0.0/8
   why      without it, every packet ends the same
-  witness  sidetrack explain out tcp 11.127.255.255:80 --uid 1000 --gid 1000
+  witness  sidetrack explain out tcp 11.0.0.1:80 --uid 1000 --gid 1000
            -> leaves untouched, by eth0
   remedy   leave it out, or change what decides before it
 ST002 value without effect: -x 10.2.3.0/24
   why      10.2.0.0/16 covers it
-  witness  sidetrack explain out tcp 10.2.3.127:80 --uid 1000 --gid 1000
+  witness  sidetrack explain out tcp 10.2.3.1:80 --uid 1000 --gid 1000
            -> leaves untouched, by eth0
   remedy   leave it out
 ST005 family not captured: outbound tcp, IPv6
@@ -675,7 +675,7 @@ TEST(Findings, OfLiveInterfaces) {
 # -b * -d 15000-15100,15020 -c net1,eth0 -k net2 --ip-families ipv4
 ST001 option without effect: -d 15000-15100,15020
   why      without it, every packet ends the same; -c eth0 decides about the witness
-  witness  sidetrack explain in tcp 192.0.2.2:15050 --in-interface eth0
+  witness  sidetrack explain in tcp 192.0.2.2:15000 --in-interface eth0
            -> reaches the pod untouched
   remedy   leave it out
 ST001 option without effect: -c net1
@@ -700,7 +700,7 @@ TEST(Findings, OfLiveSources) {
 # -i * -b * -d 15090,15021,15020 --exclude-inbound-ranges 10.0.0.0/8,10.1.0.0/16 --ip-families ipv4
 ST002 value without effect: --exclude-inbound-ranges 10.1.0.0/16
   why      10.0.0.0/8 covers it
-  witness  sidetrack explain in tcp 192.0.2.2:80 --from 10.1.85.85 --in-interface eth0
+  witness  sidetrack explain in tcp 192.0.2.2:80 --from 10.1.0.2 --in-interface eth0
            -> reaches the pod untouched
   remedy   leave it out
 ST005 family not captured: outbound tcp, IPv6
