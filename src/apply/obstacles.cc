@@ -91,15 +91,14 @@ bool tells_later_packets(std::span<const Live> all) {
   });
 }
 
-std::size_t most_packets(std::span<const Live> all, std::size_t rules) {
+bool all_understood(std::span<const Live> all) {
   const auto is_known = [](const LiveRule& live) {
     return std::ranges::all_of(live.rule.matches, [](const Match& match) { return is_understood(match); });
   };
-  const bool all_known = std::ranges::all_of(all, [&](const Live& live) {
+  return std::ranges::all_of(all, [&](const Live& live) {
     return std::ranges::all_of(live.chains,
                                [&](const LiveChain& chain) { return std::ranges::all_of(chain.rules, is_known); });
   });
-  return all_known ? most_followed : std::min(most_followed, most_steps / rules);
 }
 
 // How much a packet of the box needs said that people leave out.
@@ -150,6 +149,7 @@ class Search {
         pod_(pod),
         usual_(without_others(pod, plan)),
         live_(live),
+        is_understood_(all_understood(live)),
         planned_{as_live(plan.ruleset, backend)} {}
 
   std::vector<Obstacle> run() {
@@ -161,8 +161,13 @@ class Search {
     } catch (const space::TooManyRegions&) {
       is_known = false;
     }
-    if (found_.empty() && (!is_known || !may_explain()))
-      found_.push_back({"rules and routes of other programs", {}, {}, {}});
+    if (!is_known || !may_explain()) {
+      found_.push_back(
+          {found_.empty() ? "rules and routes of other programs" : "more rules and routes of other programs",
+           {},
+           {},
+           {}});
+    }
     return std::move(found_);
   }
 
@@ -178,7 +183,7 @@ class Search {
     std::vector<space::Side> sides;
     sides.push_back({usual_, planned_});
     sides.push_back({pod_, {live_.begin(), live_.end()}});
-    Regions regions(std::move(sides), most_packets(live_, rules_));
+    Regions regions(std::move(sides), is_understood_ ? most_followed : std::min(most_followed, most_steps / rules_));
     compare(regions, space::Scope::ordinary);  // first: there may be too many of the others
     if (tells_later_packets(live_)) compare(regions, space::Scope::connections);
   }
@@ -247,7 +252,9 @@ class Search {
     Trace there;
   };
 
-  [[nodiscard]] bool may_explain() const { return explained_ * rules_ * rules_ <= most_explained_steps; }
+  [[nodiscard]] bool may_explain() const {
+    return explained_ * rules_ * (is_understood_ ? 1 : rules_) <= most_explained_steps;
+  }
 
   // What the plan captures and ends otherwise. Nothing: it is no such packet, or explain() contradicts.
   [[nodiscard]] std::optional<Explained> explained(const Packet& packet) {
@@ -365,6 +372,7 @@ class Search {
   const PodView& pod_;
   const PodView usual_;
   std::span<const Live> live_;
+  bool is_understood_;
   const std::vector<Live> planned_;
   std::size_t rules_ = 1;  // of both sides
   std::size_t explained_ = 0;

@@ -47,6 +47,8 @@ std::string unchanged(const ApplyResult& result) {
   return fmt::format("nothing to change: {} already as requested", summary(result));
 }
 
+constexpr std::size_t most_losses = 8;  // of traffic that rules of others take, in what apply says
+
 template <typename Each>
 void append(std::vector<std::string>& warnings, const std::vector<Each>& all) {
   std::ranges::transform(all, std::back_inserter(warnings), [](const Each& each) { return text(each); });
@@ -95,8 +97,15 @@ std::string verified(const Comparison& comparison, std::string_view options) {
 
 std::vector<std::string> warnings(const ApplyResult& result) {
   std::vector<std::string> all = result.warnings;
-  append(all, result.obstacles);
-  append(all, result.lost_replies);
+  std::vector<std::string> losses;
+  append(losses, result.obstacles);
+  append(losses, result.lost_replies);
+  const std::size_t shown = std::min(losses.size(), most_losses);
+  std::move(losses.begin(), losses.begin() + static_cast<std::ptrdiff_t>(shown), std::back_inserter(all));
+  if (shown < losses.size()) {
+    all.push_back(
+        fmt::format("{} of {} such warnings are shown; 'sidetrack verify' shows all of them", shown, losses.size()));
+  }
   return all;
 }
 

@@ -126,9 +126,9 @@ rule 1 of filter OUTPUT: -A OUTPUT -p tcp ! --dport 70:90 -m owner --uid-owner 7
 return path: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT): `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80; unknown whether replies arrive: whether `-m owner --uid-owner 7` of rule 1 of filter OUTPUT holds (if it does not: they arrive; if it does: dropped: by rule 1 of filter OUTPUT); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 rule 1 of filter OUTPUT: -A OUTPUT -p tcp ! --dport 443 -m owner --uid-owner 7 -j DROP: `out tcp 198.51.100.1:80 --uid 7 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 # mangle -A OUTPUT -p tcp --dport 0:79 -j DROP
-rule 1 of mangle OUTPUT: -A OUTPUT -p tcp --dport 0:79 -j DROP: `out tcp 198.51.100.1:40 --uid 1000 --gid 1000` dropped: by rule 1 of mangle OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:40
+rule 1 of mangle OUTPUT: -A OUTPUT -p tcp --dport 0:79 -j DROP: `out tcp 198.51.100.1:1 --uid 1000 --gid 1000` dropped: by rule 1 of mangle OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:1
 # mangle -A OUTPUT -p tcp ! --dport 80:65535 -j DROP
-rule 1 of mangle OUTPUT: -A OUTPUT -p tcp ! --dport 80:65535 -j DROP: `out tcp 198.51.100.1:40 --uid 1000 --gid 1000` dropped: by rule 1 of mangle OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:40
+rule 1 of mangle OUTPUT: -A OUTPUT -p tcp ! --dport 80:65535 -j DROP: `out tcp 198.51.100.1:1 --uid 1000 --gid 1000` dropped: by rule 1 of mangle OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:1
 # filter -A OUTPUT -p udp -j DROP
 # filter -A INPUT -p tcp --dport 15006 -j DROP
 rule 1 of filter INPUT: -A INPUT -p tcp --dport 15006 -j DROP: `in tcp 192.0.2.2:80 --from 203.0.113.1` dropped: by rule 1 of filter INPUT; as requested it lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80
@@ -185,13 +185,13 @@ TEST(Obstacles, AreFoundByHostsThatThePodHasARouteTo) {
   constexpr const char* both = "-i * -b * --ip-families ipv4,ipv6";
   const char* all = "-A OUTPUT -j RETURN";
   EXPECT_EQ(found(both, {{Table::nat, all, Family::ipv6}}, connected("fd00::5", "fd00::/64")),
-            "rule 1 of nat OUTPUT: -A OUTPUT -j RETURN: `out tcp [fd00::8000:0:0:2]:80 --uid 1000 --gid 1000` "
-            "leaves the pod by eth0 to [fd00::8000:0:0:2]:80, untouched; as requested it lands on [::1]:15001 (Envoy "
-            "outbound); original destination [fd00::8000:0:0:2]:80\n");
+            "rule 1 of nat OUTPUT: -A OUTPUT -j RETURN: `out tcp [fd00::6]:80 --uid 1000 --gid 1000` "
+            "leaves the pod by eth0 to [fd00::6]:80, untouched; as requested it lands on [::1]:15001 (Envoy "
+            "outbound); original destination [fd00::6]:80\n");
   EXPECT_EQ(found(both, {{Table::nat, all, Family::ipv4}}, connected("10.1.0.1", "10.1.0.0/24")),
-            "rule 1 of nat OUTPUT: -A OUTPUT -j RETURN: `out tcp 10.1.0.128:80 --uid 1000 --gid 1000` leaves the pod "
-            "by eth0 to 10.1.0.128:80, untouched; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original "
-            "destination 10.1.0.128:80\n");
+            "rule 1 of nat OUTPUT: -A OUTPUT -j RETURN: `out tcp 10.1.0.2:80 --uid 1000 --gid 1000` leaves the pod "
+            "by eth0 to 10.1.0.2:80, untouched; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original "
+            "destination 10.1.0.2:80\n");
 }
 
 TEST(Obstacles, OfTheOtherFamilyAreAskedAboutThere) {
@@ -201,6 +201,17 @@ rule 1 of filter OUTPUT: -A OUTPUT -p tcp -j DROP: `out tcp [2001:db8:ffff::1]:8
 return path: dropped: by rule 1 of filter OUTPUT: `in tcp [2001:db8::2]:80 --from 2001:db8:ffff::1` lands on [2001:db8::2]:15006 (Envoy inbound); original destination [2001:db8::2]:80; replies are lost: dropped: by rule 1 of filter OUTPUT; as requested it lands on [2001:db8::2]:15006 (Envoy inbound); original destination [2001:db8::2]:80
 )");
   EXPECT_EQ(found(usual, {{Table::filter, "-A OUTPUT -p tcp -j DROP", Family::ipv6}}), "");
+}
+
+TEST(Obstacles, AreAllOfHundreds) {
+  std::vector<std::string> rules;
+  for (int i = 0; i < 300; ++i)
+    rules.push_back(
+        fmt::format("-A OUTPUT -d 10.1.{}.{}/32 -p tcp --dport {} -j ACCEPT", i / 200, 1 + i % 200, 1000 + i));
+  std::vector<Others> others;
+  for (const std::string& rule : rules) others.push_back({Table::nat, rule.c_str()});
+  const std::string all = found(usual, others);
+  EXPECT_EQ(std::ranges::count(all, '\n'), 300) << all;
 }
 
 TEST(Obstacles, ThatAreTooManyAreSaid) {
@@ -322,21 +333,21 @@ interface lo is down: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` dropped: i
 # lo has no address
 lo has no address 127.0.0.1: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` leaves the pod by eth0 to 127.0.0.1:15001; original destination 198.51.100.1:80; replies are lost: no host takes what comes from outside to 127.0.0.1; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 # a blackhole
-ip route blackhole 203.0.113.0/24 table main: `out tcp 203.0.113.127:80 --uid 1000 --gid 1000` never sent: no route to 203.0.113.127 (ip route blackhole 203.0.113.0/24 table main); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.127:80
+ip route blackhole 203.0.113.0/24 table main: `out tcp 203.0.113.1:80 --uid 1000 --gid 1000` never sent: no route to 203.0.113.1 (ip route blackhole 203.0.113.0/24 table main); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.1:80
 return path: never sent: no route to 203.0.113.1 (ip route blackhole 203.0.113.0/24 table main): `in tcp 192.0.2.2:80 --from 203.0.113.1` lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80; replies are lost: never sent: no route to 203.0.113.1 (ip route blackhole 203.0.113.0/24 table main); as requested it lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80
 # a local route
-ip route local 203.0.113.0/24 dev lo table main: `out tcp 203.0.113.127:80 --uid 1000 --gid 1000` never sent: the route to 203.0.113.127 gives it no source address of the pod; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.127:80
+ip route local 203.0.113.0/24 dev lo table main: `out tcp 203.0.113.1:80 --uid 1000 --gid 1000` never sent: the route to 203.0.113.1 gives it no source address of the pod; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.1:80
 203.0.113.1 cannot come in by eth0 (martian): `in tcp 192.0.2.2:80 --from 203.0.113.1` dropped: 203.0.113.1 cannot come in by eth0 (martian); as requested it lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80
 # an earlier policy rule takes what is marked
 ip rule 1: fwmark 1337 lookup main: `out tcp 198.51.100.1:80 --from 192.0.2.2 --uid 1337 --gid 1000 --mark 1337` leaves the pod by eth0 to 198.51.100.1:80, untouched; as requested it lands on 127.0.0.1:15006 (Envoy inbound); original destination 198.51.100.1:80
 # one that takes a network
-ip rule 1: to 203.0.113.0/24 unreachable: `out tcp 203.0.113.127:80 --uid 1000 --gid 1000` never sent: no route to 203.0.113.127 (ip rule 1: to 203.0.113.0/24 unreachable); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.127:80
+ip rule 1: to 203.0.113.0/24 unreachable: `out tcp 203.0.113.1:80 --uid 1000 --gid 1000` never sent: no route to 203.0.113.1 (ip rule 1: to 203.0.113.0/24 unreachable); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.1:80
 return path: never sent: no route to 203.0.113.1 (ip rule 1: to 203.0.113.0/24 unreachable): `in tcp 192.0.2.2:80 --from 203.0.113.1` lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:80; replies are lost: never sent: no route to 203.0.113.1 (ip rule 1: to 203.0.113.0/24 unreachable); as requested it lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:80
 # one that refuses a network
-ip rule 1000: to 203.0.113.0/24 blackhole: `out tcp 203.0.113.127:80 --uid 1000 --gid 1000` never sent: no route to 203.0.113.127 (ip rule 1000: to 203.0.113.0/24 blackhole); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.127:80
+ip rule 1000: to 203.0.113.0/24 blackhole: `out tcp 203.0.113.1:80 --uid 1000 --gid 1000` never sent: no route to 203.0.113.1 (ip rule 1000: to 203.0.113.0/24 blackhole); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.1:80
 return path: never sent: no route to 203.0.113.1 (ip rule 1000: to 203.0.113.0/24 blackhole): `in tcp 192.0.2.2:80 --from 203.0.113.1` lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80; replies are lost: never sent: no route to 203.0.113.1 (ip rule 1000: to 203.0.113.0/24 blackhole); as requested it lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80
 # of some addresses
-ip rule 1000: from 192.0.2.2/32 to 203.0.113.0/24 blackhole: `out tcp 203.0.113.127:80 --uid 1000 --gid 1000` never sent: no route to 203.0.113.127 (ip rule 1000: from 192.0.2.2/32 to 203.0.113.0/24 blackhole); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.127:80
+ip rule 1000: from 192.0.2.2/32 to 203.0.113.0/24 blackhole: `out tcp 203.0.113.1:80 --uid 1000 --gid 1000` never sent: no route to 203.0.113.1 (ip rule 1000: from 192.0.2.2/32 to 203.0.113.0/24 blackhole); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.1:80
 return path: never sent: no route to 203.0.113.1 (ip rule 1000: from 192.0.2.2/32 to 203.0.113.0/24 blackhole): `in tcp 192.0.2.2:80 --from 203.0.113.1` lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80; replies are lost: never sent: no route to 203.0.113.1 (ip rule 1000: from 192.0.2.2/32 to 203.0.113.0/24 blackhole); as requested it lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80
 # of all others
 ip rule 1000: not from 10.0.0.0/8 to 192.0.2.0/24 blackhole: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` never sent: no route to 198.51.100.1 (ip rule 1000: not from 10.0.0.0/8 to 192.0.2.0/24 blackhole); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
@@ -345,15 +356,15 @@ return path: never sent: no route to 203.0.113.1 (ip rule 1000: not from 10.0.0.
 ip rule 1000: uidrange 1000-1000 prohibit: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` unknown: the route to 198.51.100.1: `ip rule 1000: uidrange 1000-1000 prohibit`; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 return path: the route to 203.0.113.1: `ip rule 1000: uidrange 1000-1000 prohibit`: `in tcp 192.0.2.2:80 --from 203.0.113.1` lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80; unknown whether replies arrive: the route to 203.0.113.1: `ip rule 1000: uidrange 1000-1000 prohibit`; as requested it lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80
 # one that goes elsewhere
-ip rule 1000: to 203.0.113.0/24 an action that is not followed: `out tcp 203.0.113.127:80 --uid 1000 --gid 1000` unknown: the route to 203.0.113.127: `ip rule 1000: to 203.0.113.0/24 an action that is not followed`; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.127:80
+ip rule 1000: to 203.0.113.0/24 an action that is not followed: `out tcp 203.0.113.1:80 --uid 1000 --gid 1000` unknown: the route to 203.0.113.1: `ip rule 1000: to 203.0.113.0/24 an action that is not followed`; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.1:80
 return path: the route to 203.0.113.1: `ip rule 1000: to 203.0.113.0/24 an action that is not followed`: `in tcp 192.0.2.2:80 --from 203.0.113.1` lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80; unknown whether replies arrive: the route to 203.0.113.1: `ip rule 1000: to 203.0.113.0/24 an action that is not followed`; as requested it lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80
 # one that refuses what others mark
 # table local is not looked up
 no host takes what comes from outside to 127.0.0.1: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` leaves the pod by eth0 to 127.0.0.1:15001; original destination 198.51.100.1:80; replies are lost: no host takes what comes from outside to 127.0.0.1; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 the host that the packet came from may answer without passing the pod: `in tcp 192.0.2.2:80 --from 203.0.113.1` is not for this pod: goes on by eth0 to 192.0.2.2:15006 if the pod forwards, else it is dropped; unknown whether replies arrive: the host that the packet came from may answer without passing the pod; as requested it lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80
 dropped: 192.0.2.2 cannot come in by eth0 (martian): `in tcp 192.0.2.2:15008 --from 203.0.113.1` is not for this pod: goes on by eth0 to 192.0.2.2:15008 if the pod forwards, else it is dropped; replies are lost: dropped: 192.0.2.2 cannot come in by eth0 (martian); as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
-no host takes what comes from outside to 127.128.0.0: `lo tcp 127.128.0.0:80 --uid 1337 --gid 1000` leaves the pod by eth0 to 127.128.0.0:80, untouched; replies are lost: no host takes what comes from outside to 127.128.0.0; as requested it lands on 127.0.0.1:15006 (Envoy inbound); original destination 127.128.0.0:80
-what is sent from 127.85.85.89 cannot go out by eth0: `lo tcp 127.128.0.0:80 --from 127.85.85.89 --uid 1337 --gid 1000` never sent: what is sent from 127.85.85.89 cannot go out by eth0; as requested it lands on 127.0.0.1:15006 (Envoy inbound); original destination 127.128.0.0:80
+no host takes what comes from outside to 127.0.0.2: `lo tcp 127.0.0.2:80 --uid 1337 --gid 1000` leaves the pod by eth0 to 127.0.0.2:80, untouched; replies are lost: no host takes what comes from outside to 127.0.0.2; as requested it lands on 127.0.0.1:15006 (Envoy inbound); original destination 127.0.0.2:80
+what is sent from 127.0.0.8 cannot go out by eth0: `lo tcp 127.0.0.2:80 --from 127.0.0.8 --uid 1337 --gid 1000` never sent: what is sent from 127.0.0.8 cannot go out by eth0; as requested it lands on 127.0.0.1:15006 (Envoy inbound); original destination 127.0.0.2:80
 # of a family that is not captured
 # the pod's address is not local
 return path: never sent: what is sent from 127.0.0.1 cannot go out by eth0: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80; replies are lost: never sent: what is sent from 127.0.0.1 cannot go out by eth0; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
@@ -368,9 +379,9 @@ src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian): `i
 return path: tcp_fwmark_accept is 1, so they have the mark 0x539: they stay in the pod, by rule 1 of mangle ISTIO_INBOUND: `in tcp 192.0.2.2:80 --from 203.0.113.1` lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:80; replies are lost: tcp_fwmark_accept is 1, so they have the mark 0x539: they stay in the pod, by rule 1 of mangle ISTIO_INBOUND; as requested it lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:80
 # connections without one, too
 # a route beside ours
-ip route 203.0.113.0/24 dev eth0 table 133: `out tcp 203.0.113.127:80 --from 192.0.2.2 --uid 1337 --gid 1000 --mark 1337` leaves the pod by eth0 to 203.0.113.127:80, untouched; as requested it lands on 127.0.0.1:15006 (Envoy inbound); original destination 203.0.113.127:80
+ip route 203.0.113.0/24 dev eth0 table 133: `out tcp 203.0.113.1:80 --from 192.0.2.2 --uid 1337 --gid 1000 --mark 1337` leaves the pod by eth0 to 203.0.113.1:80, untouched; as requested it lands on 127.0.0.1:15006 (Envoy inbound); original destination 203.0.113.1:80
 # an unknown one
-ip route 203.0.113.0/24 dev eth0 table 133: `out tcp 203.0.113.127:80 --from 192.0.2.2 --uid 1337 --gid 1000 --mark 1337` unknown: the route to 203.0.113.127: `ip route 203.0.113.0/24 dev eth0 table 133`; as requested it lands on 127.0.0.1:15006 (Envoy inbound); original destination 203.0.113.127:80
+ip route 203.0.113.0/24 dev eth0 table 133: `out tcp 203.0.113.1:80 --from 192.0.2.2 --uid 1337 --gid 1000 --mark 1337` unknown: the route to 203.0.113.1: `ip route 203.0.113.0/24 dev eth0 table 133`; as requested it lands on 127.0.0.1:15006 (Envoy inbound); original destination 203.0.113.1:80
 )");
 }
 

@@ -2,6 +2,7 @@
 // What commands say in a sentence, of each way that they may end.
 #include "library/sentences.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "kernel/survey.h"
@@ -45,6 +46,17 @@ TEST(Sentences, OfApply) {
   same.applied = Applied::unchanged;
   EXPECT_EQ(applied(same), "nothing to change: 15 rules in nat (ipv4) through iptables-nft already as requested");
   EXPECT_EQ(checked(same), applied(same));
+}
+
+TEST(Sentences, ShowTheFirstOfManyWarnings) {
+  ApplyResult many = result(nft);
+  many.warnings = {"first"};
+  for (int i = 1; i <= 8; ++i) many.obstacles.push_back({fmt::format("rule {}", i), "out udp", "a", "b"});
+  EXPECT_EQ(warnings(many).size(), 9U);
+  EXPECT_EQ(warnings(many).back(), "rule 8: `out udp` b; as requested it a");
+  many.obstacles.push_back({"rule 9", "out udp", "a", "b"});
+  ASSERT_EQ(warnings(many).size(), 10U);
+  EXPECT_EQ(warnings(many).back(), "8 of 9 such warnings are shown; 'sidetrack verify' shows all of them");
 }
 
 TEST(Sentences, OfNoRules) {
