@@ -8,6 +8,7 @@ import subprocess
 import bench
 import objects
 from ambient import exit_code, phase_ambient, says
+from chart import phase_chart
 from cluster import HERE, NODE, Pod, apply, differs, eventually, get, is_ready, kubectl, network_of, ready_pods, run
 from compare import captured_like_the_reference, compare, listeners, rules_of
 from mesh import CONTROL, MESH, REFERENCE, first_container, import_image, install_by_helm, install_by_operator, install_istio, mesh_config, set_values, wait_for_istiod
@@ -440,7 +441,7 @@ def phase_upgrade(phase, image, _):
 
 
 PHASES = {"init": phase_init, "life": phase_life, "uid": phase_uid, "nft": phase_nft, "gateways": phase_gateways, "cni": phase_cni, "plugins": phase_plugins,
-          "kubectl": phase_kubectl, "upgrade": phase_upgrade, "ambient": phase_ambient}
+          "chart": phase_chart, "kubectl": phase_kubectl, "upgrade": phase_upgrade, "ambient": phase_ambient}
 
 
 def remove_namespaces(wait):
@@ -456,4 +457,4 @@ def phase_bench(phase, image, _):
 
 
 ASKED = {"bench": phase_bench} # run by name alone
-LONG = {"life", "uid", "nft", "gateways", "plugins", "upgrade", "ambient"} # left out of the short form
+LONG = {"life", "uid", "nft", "gateways", "plugins", "chart", "upgrade", "ambient"} # left out of the short form
