@@ -311,12 +311,17 @@ def phase_kubectl(phase, image, _):
     refuses_root = objects.pod("laptop", "web")
     refuses_root["metadata"]["name"] = "refuses-root"
     refuses_root["spec"]["securityContext"] = {"runAsNonRoot": True, "runAsUser": 1000}
-    apply([objects.pod("laptop", name) for name in ("client", "tproxy", "web")] + [refuses_root])
+    commas = objects.pod("laptop", "web") # a value that a list of NAME=VALUE would take apart
+    commas["metadata"]["name"] = "commas"
+    commas["metadata"]["annotations"]["proxy.istio.io/config"] = "proxyMetadata: {OTEL_RESOURCE_ATTRIBUTES: 'team=shop,INVALID_DROP=true'}"
+    bare = objects.pod("laptop", "web")
+    bare["metadata"] |= {"name": "bare", "labels": {"sidecar.istio.io/inject": "false"}}
+    apply([objects.pod("laptop", name) for name in ("client", "tproxy", "web")] + [refuses_root, commas, bare])
     ready_pods(["laptop"])
 
     def said(arguments):
         """The exit code of `kubectl sidetrack`, and what it prints."""
-        environment = {**os.environ, "PATH": f"{HERE.parents[1] / 'container'}:{os.environ['PATH']}", "SIDETRACK_IMAGE": image}
+        environment = {**os.environ, "PATH": f"{HERE.parents[1] / 'container'}:{os.environ['PATH']}", "SIDETRACK_IMAGE": ""}
         done = subprocess.run(("kubectl", "sidetrack", *arguments), env=environment, capture_output=True, text=True, timeout=180, check=False)
         return done.returncode, done.stdout + done.stderr
 
@@ -328,6 +333,11 @@ def phase_kubectl(phase, image, _):
         ("verify --as-init: as requested", 0, ["as requested"], *pod, "verify", "--as-init", "web"),
         ("verify --as-init of a pod with TPROXY", 0, ["as requested"], *pod, "--as-init", "verify", "tproxy"),
         ("verify --as-init of a pod with DNS capture", 0, ["as requested"], *pod, "--as-init", "verify", "client"),
+        ("verify --as-init of a pod whose variables have commas", 0, ["as requested"], *pod, "--as-init", "verify", "commas"),
+        ("a time-out may begin with 0", 0, ["ISTIO_INBOUND"], *pod, "--timeout", "0099", "show", "web"),
+        ("a time-out of 0 is refused", 2, ["'00'", "expected a number of seconds"], *pod, "--timeout", "00", "show", "web"),
+        ("a pod without istio-init needs an image", 2, ["expected --image"], *pod, "show", "bare"),
+        ("and with it is answered", 0, ["no rules"], *pod, "--image", image, "show", "bare"),
         ("verify with other options ends with 6", 6, ["ISTIO_"], *pod, "verify", "--as-init", "web", "-o", "22"),
         ("lint --as-init", 0, [], *pod, "lint", "--as-init", "web"),
         ("kubectl's options behind the pod are refused", 2, ["expected before the command"], "show", "web", "-n", "laptop"),
@@ -379,11 +389,11 @@ def phase_gateways(phase, _, program):
     set_variable("PILOT_ENABLE_AMBIENT-")
 
 
-def as_in_the_readme(image):
-    """Runs its command that changes the ConfigMap."""
-    page = (HERE.parents[1] / "README.md").read_text().splitlines()
-    command, = (line for line in page if line.startswith("    kubectl") and "proxy_init.image" in line)
-    run("bash", "-c", "set -o pipefail; " + command.replace("REGISTRY/sidetrack:0.1.0", image))
+def change_config_map(image):
+    """Runs the command of docs/upgrade.md for that image."""
+    page = (HERE.parents[1] / "docs/upgrade.md").read_text().splitlines()
+    to, back = (line for line in page if line.startswith("    kubectl") and "proxy_init.image" in line)
+    run("bash", "-c", "set -o pipefail; " + (back if image == "proxyv2" else to.replace("REGISTRY/sidetrack:0.1.0", image)))
 
 
 def phase_upgrade(phase, image, _):
@@ -420,8 +430,8 @@ def phase_upgrade(phase, image, _):
     with concurrent.futures.ThreadPoolExecutor() as workers:
         loads = [workers.submit(pods["roll", "client"].client, "load", "http://web.roll.svc.cluster.local/load", str(running)) for _ in range(3)]
         try:
-            checks.attempt("upgrade: by the ConfigMap, as README.md says, to Sidetrack", lambda: (as_in_the_readme(image), rolled_out(image)))
-            checks.attempt("upgrade: by the ConfigMap, and back", lambda: (set_values(global__proxy_init__image="proxyv2"), rolled_out(REFERENCE)))
+            checks.attempt("upgrade: by the ConfigMap, as docs/upgrade.md says, to Sidetrack", lambda: (change_config_map(image), rolled_out(image)))
+            checks.attempt("upgrade: by the ConfigMap, and back", lambda: (change_config_map("proxyv2"), rolled_out(REFERENCE)))
             checks.attempt("upgrade: by an IstioOperator, to Sidetrack", lambda: (install_by_operator(), rolled_out(image)))
             checks.check("upgrade: by an IstioOperator: MeshConfig stays as it was", differs(mesh_config(), config_before))
             checks.attempt("upgrade: by an IstioOperator, and back", lambda: (install_istio(REFERENCE), rolled_out(REFERENCE)))
