@@ -80,7 +80,7 @@ class Checks:
         try:
             action()
             return self.check(what, "")
-        except (RuntimeError, OSError, KeyError, IndexError, ValueError) as error:
+        except Exception as error: # whatever it is, the other checks still say what they find
             return self.check(what, str(error) or repr(error))
 
     def summary(self):
