@@ -64,10 +64,11 @@ make_namespace istio-system
 kubectl create configmap istio-sidecar-injector --namespace istio-system --from-literal=config=untouched \
   --from-literal=values='{"global": {"hub": "docker.io/istio", "proxy_init": {"image": "proxyv2", "forceApplyIptables": false}}}' >/dev/null
 SIDETRACK_CACHE=$cache HOME=$node/home check "README.md, Use it with Istio: its commands succeed" \
-  page README.md "Use it with Istio" -e "s,REGISTRY,$registry,g"
+  page README.md "Use it with Istio" -e "s,REGISTRY,$registry,g" -e '/^helm/d'
+check "docs/upgrade.md, ConfigMap: its first command succeeds" page docs/upgrade.md ConfigMap -e "s,REGISTRY,$registry,g" -e '/"proxyv2"/d'
 injector() { kubectl get configmap istio-sidecar-injector --namespace istio-system -o json | jq -cr "$1"; }
 image=$(injector '.data.values | fromjson | .global.proxy_init.image')
-check "README.md, Use it with Istio: the injector's image is changed, and nothing else" is "$(injector '[.data.config, (.data.values | fromjson)]')" \
+check "docs/upgrade.md, ConfigMap: the injector's image is changed, and nothing else" is "$(injector '[.data.config, (.data.values | fromjson)]')" \
   "[\"untouched\",{\"global\":{\"hub\":\"docker.io/istio\",\"proxy_init\":{\"image\":\"$registry/sidetrack:0.1.0\",\"forceApplyIptables\":false}}}]"
 manifest pod.yaml --arg image "$image" '.metadata.name = "injected" | .spec.initContainers[0].image = $image' | start
 check "injected: a pod with that image, from the registry, becomes ready" becomes_ready injected
