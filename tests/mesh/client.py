@@ -5,6 +5,7 @@
   client.py tcp HOST PORT                  connects, and says nothing: what the server says first
   client.py dns NAME udp|tcp|udp6|tcp6 ADDRESS
                                            the addresses of a name, asked of the server at that address
+  client.py stray ADDRESS PORT             sends a SYN and ACK that belongs to no connection (of IPv4), as root: whether a RST comes back
   client.py load URL FILE                  requests, one after the other, as long as the file is there: how many had which result
 """
 import collections
@@ -109,6 +110,24 @@ def tcp(host, port):
         return {"port": own, "said": read_all(connection).decode().strip()}
 
 
+def stray(host, port):
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP) as connection:
+        connection.connect((host, 0))
+        own, to = 61234, int(port)
+        header = struct.pack("!HHIIBBHHH", own, to, 1, 1, 5 << 4, 0x12, 1024, 0, 0)
+        ends = socket.inet_aton(connection.getsockname()[0]) + socket.inet_aton(host)
+        total = sum(struct.unpack("!16H", ends + struct.pack("!HH", socket.IPPROTO_TCP, len(header)) + header))
+        while total >> 16:
+            total = (total & 0xffff) + (total >> 16)
+        connection.send(header[:16] + struct.pack("!H", ~total & 0xffff) + header[18:])
+        connection.settimeout(TIMEOUT)
+        while True: # a raw socket gets other connections' packets, too
+            packet = connection.recv(65536)
+            reply = packet[(packet[0] & 15) * 4:]
+            if struct.unpack("!HH", reply[:4]) == (to, own):
+                return {"rst": bool(reply[13] & 4)}
+
+
 def load(url, file):
     global TIMEOUT
     TIMEOUT = 60 # a machine that is busy is no failure
@@ -122,7 +141,7 @@ def load(url, file):
 
 
 def main(arguments):
-    kinds = {"http": http, "tcp": tcp, "dns": ask, "load": load}
+    kinds = {"http": http, "tcp": tcp, "dns": ask, "stray": stray, "load": load}
     try:
         result = kinds[arguments[0]](*arguments[1:])
     except socket.timeout:

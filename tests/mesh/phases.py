@@ -92,6 +92,12 @@ def phase_init(phase, image, program):
     listeners(phase, pods, sides)
     if phase.short:
         return
+    for side in sides:
+        for name, expected in (("web", {"rst": True}), ("drop", {"error": "no answer"})):
+            phase.checks.check(f"{side}: a packet that is INVALID, to {name}: the pod {'does not answer' if 'error' in expected else 'answers by RST'}", differs(
+                pods[side, "client"].client("stray", pods[side, name].addresses[0], "9080", user=0), expected))
+        phase.checks.check(f"{side}: what a virtual machine behind tap0 sends is outbound", differs(
+            from_virtual_machine(pods[side, "virtual"]), f"world {WORLD}:8000 from {pods[side, 'virtual'].addresses[0]}"))
     if phase.checks.attempt("each istio-init is run in the pods of the other", lambda: take_over(pods, program)):
         rules_agree(phase, pods, program)
         compare(phase, pods, sides, prefix="taken over: ")
@@ -99,6 +105,20 @@ def phase_init(phase, image, program):
     phase.checks.check("probed: the kubelet's probes, by HTTP and TCP, which Istio rewrites, succeed", differs(restarts, dict.fromkeys(sides, 0)))
     on_the_node = run("nft", "list", "ruleset")
     phase.checks.check("host, of the node's own network: the node has no rules of it", "" if "ISTIO_" not in on_the_node and "table inet sidetrack" not in on_the_node else on_the_node)
+
+
+def from_virtual_machine(pod):
+    """What a host behind the pod's tap0 gets of the host outside."""
+    machine = f"machine-{pod.namespace}"
+    run("ip", "netns", "add", machine)
+    pod.inside("ip", "link", "add", "tap0", "type", "veth", "peer", "name", "eth0", "netns", machine)
+    pod.inside("ip", "address", "add", "10.111.0.1/24", "dev", "tap0")
+    pod.inside("ip", "link", "set", "tap0", "up")
+    for words in ("address add 10.111.0.2/24 dev eth0", "link set eth0 up", "route add default via 10.111.0.1"):
+        run("ip", "-netns", machine, *words.split())
+    said = json.loads(run("ip", "netns", "exec", machine, "python3", str(HERE / "client.py"), "http", f"http://{WORLD}:8000/machine"))
+    run("ip", "netns", "delete", machine)
+    return said.get("said", said)
 
 
 def set_variable(variable):
