@@ -94,8 +94,9 @@ def phase_init(phase, image, program):
         return
     for side in sides:
         for name, expected in (("web", {"rst": True}), ("drop", {"error": "no answer"})):
+            # Over lo: kube-proxy's rules of the node drop such packets between pods.
             phase.checks.check(f"{side}: a packet that is INVALID, to {name}: the pod {'does not answer' if 'error' in expected else 'answers by RST'}", differs(
-                pods[side, "client"].client("stray", pods[side, name].addresses[0], "9080", user=0), expected))
+                pods[side, name].client("stray", pods[side, name].addresses[0], "9080", user=0), expected))
         phase.checks.check(f"{side}: what a virtual machine behind tap0 sends is outbound", differs(
             from_virtual_machine(pods[side, "virtual"]), f"world {WORLD}:8000 from {pods[side, 'virtual'].addresses[0]}"))
     if phase.checks.attempt("each istio-init is run in the pods of the other", lambda: take_over(pods, program)):
