@@ -227,11 +227,11 @@ TEST(EffectWords, SayWhatDiffersBeforeAndAfter) {
             "to itself tcp, IPv4: to any port but 80; from port 80\n"
             "  before   reaches the pod untouched\n"
             "  after    reaches the pod untouched; whether replies arrive cannot be known\n"
-            "  witness  sidetrack explain lo tcp 127.127.255.255:8080 --from-port 80 --uid 1000 --gid 1000\n"
+            "  witness  sidetrack explain lo tcp 127.0.0.1:8080 --from-port 80 --uid 1000 --gid 1000\n"
             "to itself tcp, IPv4: from port 80; sent by any uid but 7\n"
             "  before   reaches the pod untouched\n"
             "  after    reaches the pod untouched; whether replies arrive cannot be known\n"
-            "  witness  sidetrack explain lo tcp 127.127.255.255:80 --from-port 80 --uid 1000 --gid 1000\n"
+            "  witness  sidetrack explain lo tcp 127.0.0.1:80 --from-port 80 --uid 1000 --gid 1000\n"
             "outbound tcp, IPv4: to port 80; sent by uid 7\n"
             "  before   leaves untouched, by eth0\n"
             "  after    dropped\n"
@@ -239,7 +239,7 @@ TEST(EffectWords, SayWhatDiffersBeforeAndAfter) {
             "to itself tcp, IPv4: to port 80; sent by uid 7\n"
             "  before   reaches the pod untouched\n"
             "  after    dropped\n"
-            "  witness  sidetrack explain lo tcp 127.127.255.255:80 --uid 7 --gid 1000\n"
+            "  witness  sidetrack explain lo tcp 127.0.0.1:80 --uid 7 --gid 1000\n"
             "and 38 more regions, of later packets of connections and of packets that are not usual (--json has "
             "them)\n");
   const nlohmann::json said = nlohmann::json::parse(effect_json(regions, found));
