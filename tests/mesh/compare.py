@@ -111,7 +111,10 @@ def compare(phase, pods, sides, prefix="", explained=None):
 def taken_by(pod):
     """How many connections each listener of a pod's Envoy has taken."""
     said = pod.inside("pilot-agent", "request", "GET", "stats?filter=^listener.*downstream_cx_total$")
-    return dict(re.findall(r"^listener\.(.+)\.downstream_cx_total: (\d+)$", said, re.MULTILINE))
+    found = dict(re.findall(r"^listener\.(.+)\.downstream_cx_total: (\d+)$", said, re.MULTILINE))
+    if not found:
+        raise RuntimeError(f"{pod.name}: its proxy tells of no listener: {said!r}")
+    return found
 
 
 def listeners(phase, pods, sides):

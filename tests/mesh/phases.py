@@ -46,20 +46,31 @@ def rules_agree(phase, pods, program):
                            f"exit code {done.returncode}\n{done.stdout}{done.stderr}" if done.returncode else "")
 
 
-def take_over(pods, program):
-    """Each istio-init once more in the pods of the other, as if a container were run again after an upgrade."""
+def run_init(pod, program, whose):
+    """istio-init once more in a pod, as if its container were run again: the reference's or Sidetrack."""
+    words, variables = init_words(pod)
+    if whose == "sidetrack":
+        run("env", *variables, program, "istio-iptables", "--pid", str(pod.process), *words)
+        return
+    # It reads the pod's name servers where a container has them.
+    servers = NODE / "resolv.conf.of-pod"
+    servers.write_bytes(pathlib.Path(f"/proc/{pod.process}/root/etc/resolv.conf").read_bytes())
+    run("unshare", "--mount", "nsenter", f"--net=/proc/{pod.process}/ns/net", "sh", "-c",
+        f'mount --bind {servers} /etc/resolv.conf && exec env "$@"', "sh", *variables, "pilot-agent", "istio-iptables", *words)
+
+
+def run_again(pods, program):
+    """Each istio-init in its own pods."""
     for (side, _), pod in pods.items():
-        if not pod.init_container("istio-init"):
-            continue
-        words, variables = init_words(pod)
-        if side == "reference":
-            run("env", *variables, program, "istio-iptables", "--pid", str(pod.process), *words)
-        else:
-            # It reads the pod's name servers where a container has them.
-            servers = NODE / "resolv.conf.of-pod"
-            servers.write_bytes(pathlib.Path(f"/proc/{pod.process}/root/etc/resolv.conf").read_bytes())
-            run("unshare", "--mount", "nsenter", f"--net=/proc/{pod.process}/ns/net", "sh", "-c",
-                f'mount --bind {servers} /etc/resolv.conf && exec env "$@"', "sh", *variables, "pilot-agent", "istio-iptables", *words)
+        if pod.init_container("istio-init"):
+            run_init(pod, program, side)
+
+
+def take_over(pods, program):
+    """Each istio-init in the pods of the other, as after an upgrade."""
+    for (side, _), pod in pods.items():
+        if pod.init_container("istio-init"):
+            run_init(pod, program, "sidetrack" if side == "reference" else "reference")
 
 
 def make(phase, image, names, sides, container, annotations=None):
@@ -99,6 +110,10 @@ def phase_init(phase, image, program):
                 pods[side, name].client("stray", pods[side, name].addresses[0], "9080", user=0), expected))
         phase.checks.check(f"{side}: what a virtual machine behind tap0 sends is outbound", differs(
             from_virtual_machine(pods[side, "virtual"]), f"world {WORLD}:8000 from {pods[side, 'virtual'].addresses[0]}"))
+    phase.checks.attempt("each istio-init is run again in its own pods", lambda: run_again(pods, program))
+    # The reference finds legacy tables then, and programs the same rules in them, too.
+    rules_agree(phase, {key: pod for key, pod in pods.items() if key[0] == "sidetrack"}, program)
+    compare(phase, pods, sides, prefix="run again: ")
     if phase.checks.attempt("each istio-init is run in the pods of the other", lambda: take_over(pods, program)):
         rules_agree(phase, pods, program)
         compare(phase, pods, sides, prefix="taken over: ")
@@ -311,12 +326,11 @@ def phase_plugins(phase, image, program):
     checks.check("Istio's agent comes after Sidetrack: its plugin is the last", differs(plugins(), ["bridge", "sidetrack-cni", "istio-cni"]))
     checks.check("Istio's agent comes after Sidetrack: cni status says so", says(["last"], exit_code(program, "cni", "status"), 6))
     for side, template in sides.items():
-        late = objects.pod(side, "web", template)
-        late["metadata"]["name"] = "late"
-        apply([late])
-    pods = ready_pods(sides)
-    for side in sides:
-        checks.check(f"Istio's agent comes after Sidetrack: a pod of {side} is captured", "" if rules_of(pods[side, "late"]) else "it has no rules")
+        kubectl("--namespace", side, "delete", "pods", "client", "web", "--wait")
+        apply([objects.pod(side, name, template) for name in ("client", "web")])
+    late = {key: pod for key, pod in ready_pods(sides).items() if key[1] in ("client", "web")}
+    captured_like_the_reference(phase, late, list(sides))
+    compare(phase, late, list(sides), prefix="Istio's agent comes after Sidetrack: ")
     install("cni install once more")
     checks.check("cni install once more: Sidetrack's is the last again", differs(plugins(), ["bridge", "istio-cni", "sidetrack-cni"]))
     run(program, "cni", "uninstall")
