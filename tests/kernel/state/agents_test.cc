@@ -117,7 +117,8 @@ TEST_P(Agents, AreTheRulesThatAreAskedFor) {
   for (const char* backend : backends) {
     const Output applied = sidetrack({"apply", "--backend", backend, "--dataplane", "ambient"});
     ASSERT_EQ(applied.exit_code, 0) << applied.err;
-    EXPECT_EQ(sidetrack({"verify", "--backend", backend, "--dataplane", "ambient"}).exit_code, 0);
+    const Output verified = sidetrack({"verify", "--backend", backend, "--dataplane", "ambient"});
+    EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
     EXPECT_THAT(everything(ns_), AllOf(Not(HasSubstr("CILIUM")), Not(HasSubstr("istio-ambient"))));
   }
 }
