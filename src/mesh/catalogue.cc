@@ -418,7 +418,7 @@ const M* find(const Rule& rule) {
   return nullptr;
 }
 
-// The text of a rule's match of this kind. Rules that are read may have lost one that matches everything.
+// Returns the text of a rule's match of this kind. Rules that are read may have lost one that matches everything.
 template <typename M, typename Text>
 std::string text_of(const Rule& rule, const Text& text) {
   const auto* match = find<M>(rule);

@@ -18,7 +18,7 @@ constexpr Field in_order[] = {
     Field::source,  Field::destination_port, Field::destination, Field::uid,       Field::cgroup,
     Field::protocol};
 
-// From the lowest to the highest destination: tells most pairs of boxes apart without a look at their fields.
+// Returns the range of the box's destinations, which tells most pairs of boxes apart without a look at their fields.
 Interval destinations(const Sets& sets, const Box& box) {
   const Intervals& all = sets.intervals(box[index(Field::destination)]);
   return all.empty() ? Interval{1, 0} : Interval{all.front().first, all.back().last};

@@ -116,7 +116,7 @@ class Diagrams {
   void grow_table();
   Sets::Id domain(std::size_t level, Family family);
   bool is_within_below(Node node, const Box& box, const std::function<bool(Leaf)>& passes);
-  // Whether `is` says yes of each edge that has one of these values. Some edges may be asked more than once.
+  // Returns whether `is` says yes of each edge that has one of these values. Some edges may be asked more than once.
   template <typename Is>
   bool all_with(Node node, Sets::Id values, const Is& is);
 

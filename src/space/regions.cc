@@ -47,7 +47,7 @@ void forget_marks(Side& side) {
   }
 }
 
-// One of these values that people would choose: the first port or id, the first host of a network.
+// Returns one of these values that people would choose: the first port or id, the first host of a network.
 Value usual_of(const Interval& all, Field field) {
   const Value others = all.last - all.first;
   const bool is_address = field == Field::destination || field == Field::source;
