@@ -117,11 +117,11 @@ def taken_by(pod):
     return found
 
 
-def listeners(phase, pods, sides):
+def listeners(phase, pods, sides, prefix=""):
     """Which listeners take the connections of some scenarios; the kubelet's probes come near none of these numbers."""
     for name, role, expected in LISTENERS:
         scenario = phase.scenarios().get(name)
-        if not scenario:
+        if not scenario or any(scenario.get(end) and (side, scenario[end]) not in pods for side in sides for end in ("client", "server")):
             continue
         grown = {}
         for side in sides:
@@ -131,7 +131,7 @@ def listeners(phase, pods, sides):
                 request(side, scenario, pods, 0)
             grown[side] = [re.sub(r"^10\.96\.[0-9.]+_", "service_", listener) for listener, count in taken_by(pod).items()
                            if int(count) - int(before.get(listener, 0)) >= CONNECTIONS and ".worker_" not in listener]
-        phase.checks.check(f"{name}: the {role}'s listeners: {', '.join(expected) or 'none'}", differs(grown, dict.fromkeys(sides, expected)))
+        phase.checks.check(f"{prefix}{name}: the {role}'s listeners: {', '.join(expected) or 'none'}", differs(grown, dict.fromkeys(sides, expected)))
 
 
 def rules_of(pod):

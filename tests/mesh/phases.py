@@ -173,6 +173,7 @@ def phase_nft(phase, image, program):
     ipv6 = "no ISTIO_DUAL_STACK: outside, IPv6"
     compare(phase, pods, sides, prefix="nativeNftables: ", explained={ipv6: (
         {"out": {**PASSTHROUGH, "client": "<web>"}}, "its tables of family inet capture IPv6 without being asked to, Sidetrack's as in iptables")})
+    listeners(phase, pods, sides, prefix="nativeNftables: ")
     set_values(global__nativeNftables=False)
     kubectl("label", "namespace", "default", "istio-injection-")
 
@@ -317,6 +318,7 @@ def phase_plugins(phase, image, program):
     pods = make(phase, image, names, sides, "istio-validation")
     captured_like_the_reference(phase, pods, list(sides))
     compare(phase, pods, list(sides), prefix="both plugins: ")
+    listeners(phase, pods, list(sides), prefix="both plugins: ")
     # ---- the order in which Istio's agent installs its own where Sidetrack's is there before
     run(program, "cni", "uninstall")
     install_istio(image)

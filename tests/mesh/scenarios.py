@@ -141,6 +141,7 @@ SCENARIOS = {
 # address of one. Of HTTP between proxies, the server's listener takes one connection for many requests.
 LISTENERS = [
     ("STRICT mTLS", "client", ["0.0.0.0_80"]),
+    ("TPROXY, outbound", "client", ["0.0.0.0_80"]),
     ("outside", "client", ["0.0.0.0_15001"]),
     ("TCP where the server speaks first", "client", ["service_7070"]),
     ("TCP where the server speaks first", "server", ["0.0.0.0_15006"]),
