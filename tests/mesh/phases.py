@@ -493,7 +493,7 @@ PHASES = {"init": phase_init, "life": phase_life, "uid": phase_uid, "nft": phase
 
 def remove_namespaces(wait):
     """Those of a phase. Each agent has descriptors of inotify, of which a machine allows a user 128: so wait where there are many."""
-    kubectl("delete", "namespaces", "--selector", "sidetrack-test=yes", *(["--timeout=150s"] if wait else ["--wait=false"]))
+    run("kubectl", "delete", "namespaces", "--selector", "sidetrack-test=yes", *(["--timeout=300s"] if wait else ["--wait=false"]), timeout=330)
 
 
 def phase_bench(phase, image, _):
