@@ -540,9 +540,6 @@ Outcome uninstall(const Folders& folders, bool at_once) {
         for (const std::string& each : *unread) outcome.warnings.push_back("not looked into: " + each);
       }
     }
-    for (const Record& record : read_all(folders.records).records) {
-      if (has_ended(record)) remove(record.container_id, folders.records);
-    }
     const std::string path = program_path(folders);
     if (!at_once && exists(path) && !attached_containers(folders.records, folders.cache).empty()) {
       outcome.warnings.push_back(

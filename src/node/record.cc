@@ -244,11 +244,6 @@ Records read_all(const std::string& folder) {
   return result;
 }
 
-bool has_ended(const Record& record) {
-  const std::string folder = record.netns.substr(0, record.netns.rfind('/'));
-  return access(folder.c_str(), F_OK) == 0 && access(record.netns.c_str(), F_OK) != 0 && errno == ENOENT;
-}
-
 namespace {
 
 // Up to the first character that is none of its digits.
@@ -282,10 +277,14 @@ std::string container_in(const std::string& text) {
   return names_us ? field("containerId") : "";
 }
 
-bool has_ended_of(const std::string& container_id, const std::string& folder) {
+// Returns whether the pod of the record ended without DEL: containerd calls it for the plugins that the configuration
+// names by then. Where network namespaces are not to be seen, from within a container, no pod is taken for ended.
+bool has_ended(const std::string& container_id, const std::string& folder) {
   try {
     const auto record = read(container_id, folder);
-    return record && has_ended(*record);
+    if (!record) return false;
+    const std::string parent = record->netns.substr(0, record->netns.rfind('/'));
+    return access(parent.c_str(), F_OK) == 0 && access(record->netns.c_str(), F_OK) != 0 && errno == ENOENT;
   } catch (const Error&) {
     return false;  // what cannot be read says that something was programmed
   }
@@ -307,7 +306,7 @@ std::vector<std::string> files_in(const std::string& folder) {
 std::vector<std::string> attached_containers(const std::string& records, const std::string& cache) {
   std::vector<std::string> ids;
   for (const std::string& name : files_in(records)) {
-    if (!name.starts_with('.') && !has_ended_of(name, records)) ids.push_back(name);
+    if (!name.starts_with('.') && !has_ended(name, records)) ids.push_back(name);
   }
   for (const std::string& name : files_in(cache)) {
     const std::string path = fmt::format("{}/{}", cache, name);

@@ -70,10 +70,6 @@ void remove(const std::string& container_id, const std::string& folder = records
 [[nodiscard]] std::optional<Record> read(const std::string& container_id, const std::string& folder = records_folder);
 [[nodiscard]] Records read_all(const std::string& folder = records_folder);
 
-// Returns whether the pod ended without DEL: containerd calls it for the plugins that the configuration names by then.
-// Where network namespaces are not to be seen, from within a container, no pod is taken for ended.
-[[nodiscard]] bool has_ended(const Record& record);
-
 // Where libcni keeps what ADD was called with. CRI-O calls DEL with that, whatever the configuration says by then.
 inline constexpr const char* libcni_cache = "/var/lib/cni/results";
 

@@ -175,6 +175,22 @@ TEST_F(CniInstall, PutsTheProgramAndTheLastEntryAndTakesBothAwayAgain) {
   EXPECT_THAT(never.err, HasSubstr("sidetrack-cni is not installed: nothing was changed"));
 }
 
+// With containerd, which calls DEL for the plugins that the configuration names by then.
+TEST_F(CniInstall, TheProgramDoesNotStayForAPodThatHasEnded) {
+  write_text(net() / "10-net.conflist", conflist);
+  must("install");
+  fs::create_directory(root / "records");
+  fs::permissions(root / "records", fs::perms::owner_all);
+  write_text(root / "records" / "ended",
+             fmt::format(R"({{"container_id": "ended", "interface": "eth0", "netns": "{}", "namespace": "shop",)"
+                         R"( "pod": "web", "network": "net", "network_namespace": "", "options": []}})",
+                         (root / "netns").string()));
+  const Output gone = run("uninstall");
+  EXPECT_EQ(gone.exit_code, 0) << gone.err;
+  EXPECT_THAT(gone.err, Not(HasSubstr("stays")));
+  EXPECT_FALSE(fs::exists(program()));
+}
+
 TEST_F(CniInstall, TheOptionsAreThePlugins) {
   write_text(net() / "10-net.conflist", conflist);
   must("install");
