@@ -18,22 +18,11 @@ constexpr Field in_order[] = {
     Field::source,  Field::destination_port, Field::destination, Field::uid,       Field::cgroup,
     Field::protocol};
 
-// Returns the range of the box's destinations, which tells most pairs of boxes apart without a look at their fields.
-Interval destinations(const Sets& sets, const Box& box) {
-  const Intervals& all = sets.intervals(box[index(Field::destination)]);
-  return all.empty() ? Interval{1, 0} : Interval{all.front().first, all.back().last};
-}
-bool meet(const Interval& a, const Interval& b) { return a.first <= b.last && b.first <= a.last; }
-bool is_within(const Interval& part, const Interval& whole) {
-  return whole.first <= part.first && part.last <= whole.last;
-}
-
 struct Part {
   Box box;
   Leaf leaf;  // by ending
   const Step* step;
   double share;
-  Interval to;  // destinations of the box
 };
 
 class Cover {
@@ -51,7 +40,6 @@ class Cover {
       own.box = intersection(regions_.sets(), part.box, whole_);
       own.share = share_of(regions_.sets(), own.box, whole_);
       if (own.share == 0) continue;
-      own.to = destinations(regions_.sets(), own.box);
       shares[own.leaf] += own.share * (comes_usual_way(own.box) ? 1.01 : 1);
       parts.push_back(own);
     }
@@ -60,20 +48,16 @@ class Cover {
     std::ranges::stable_sort(parts, std::ranges::greater(), &Part::share);
     section_.rest = {whole_, regions_.decision(usual).ending, {}, 1};
     section_.rest.steps = deciding(section_.rest, usual, parts);
-    std::vector<Interval> to;  // by line
-    const auto is_said = [&](const Part& part) {
-      for (std::size_t i = 0; i < to.size(); ++i) {
-        if (is_within(part.to, to[i]) && is_within(regions_.sets(), part.box, section_.lines[i].box)) return true;
-      }
-      return false;
-    };
     for (const Part& part : parts) {
       if (part.leaf == usual) continue;
-      if (is_said(part)) continue;
+      if (std::ranges::any_of(section_.lines,
+                              [&](const Line& line) { return is_within(regions_.sets(), part.box, line.box); }))
+        continue;
       Line line{largest(part), regions_.decision(part.leaf).ending, {}, 0};
       line.share = share_of(regions_.sets(), line.box, whole_);
       line.steps = deciding(line, part.leaf, parts);
-      add(std::move(line), to);
+      std::erase_if(section_.lines, [&](const Line& other) { return is_within(regions_.sets(), other.box, line.box); });
+      section_.lines.push_back(std::move(line));
     }
     std::ranges::stable_sort(section_.lines, std::ranges::greater(), &Line::share);
     return std::move(section_);
@@ -91,35 +75,19 @@ class Cover {
     return one.second + (is_captured(ending) && section_.way != Direction::lo && one.second > 0.01 ? 1 : 0);
   }
 
-  // Adds the line in place of those within it.
-  void add(Line line, std::vector<Interval>& to) {
-    const Interval own = destinations(regions_.sets(), line.box);
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < to.size(); ++i) {
-      Line& other = section_.lines[i];
-      if (is_within(to[i], own) && is_within(regions_.sets(), other.box, line.box)) continue;
-      if (kept != i) section_.lines[kept] = std::move(other);
-      to[kept++] = to[i];
-    }
-    section_.lines.resize(kept);
-    to.resize(kept);
-    section_.lines.push_back(std::move(line));
-    to.push_back(own);
-  }
-
-  bool meet_in_all(const Box& a, const Box& b) const {
-    return std::ranges::all_of(in_order,
-                               [&](Field field) { return regions_.sets().meet(a[index(field)], b[index(field)]); });
+  // Asks about destinations first, which tell most boxes apart.
+  bool meet(const Box& a, const Box& b) const {
+    const auto meet_in = [&](Field field) { return regions_.sets().meet(a[index(field)], b[index(field)]); };
+    return meet_in(Field::destination) && std::ranges::all_of(in_order, meet_in);
   }
 
   // The rules that decide about no small part of it; none where no small part ends so by itself.
   std::vector<const Step*> deciding(const Line& line, Leaf leaf, const std::vector<Part>& parts) {
     constexpr double small = 0.02;
     std::vector<const Step*> steps;
-    const Interval to = destinations(regions_.sets(), line.box);
     for (const Part& part : parts) {  // the largest first
       if (part.share < small * line.share) break;
-      if (part.leaf != leaf || !meet(part.to, to) || !meet_in_all(part.box, line.box)) continue;
+      if (part.leaf != leaf || !meet(part.box, line.box)) continue;
       if (share_of(regions_.sets(), intersection(regions_.sets(), part.box, line.box), whole_) < small * line.share)
         continue;
       if (part.step == nullptr) return {};
@@ -176,7 +144,7 @@ void add_sections(std::vector<Section>& all, Regions& regions, const Side& side,
     if (found != interfaces.end()) way_out = static_cast<Value>(found - interfaces.begin());
   }
   regions.diagrams().for_each(root, whole, [&](const Box& box, Leaf leaf) {
-    if (leaf != no_such_packet) parts.push_back({box, regions.by_ending(leaf), regions.decision(leaf).step, 0, {}});
+    if (leaf != no_such_packet) parts.push_back({box, regions.by_ending(leaf), regions.decision(leaf).step, 0});
   });
   for (std::size_t protocol = 0; protocol < protocol_count; ++protocol) {
     whole[index(Field::protocol)] = regions.sets().single(protocol);

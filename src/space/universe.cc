@@ -120,6 +120,8 @@ Box intersection(Sets& sets, const Box& a, const Box& b) {
 }
 
 bool is_within(const Sets& sets, const Box& part, const Box& whole) {
+  // Asked first: destinations tell most boxes apart.
+  if (!sets.is_within(part[index(Field::destination)], whole[index(Field::destination)])) return false;
   for (std::size_t i = 0; i < field_count; ++i) {
     if (!sets.is_within(part[i], whole[i])) return false;
   }
