@@ -47,7 +47,7 @@ std::string unchanged(const ApplyResult& result) {
   return fmt::format("nothing to change: {} already as requested", summary(result));
 }
 
-constexpr std::size_t most_losses = 8;  // of traffic that rules of others take, in what apply says
+constexpr std::size_t most_losses = 8;  // that apply names, of traffic that other programs take
 
 template <typename Each>
 void append(std::vector<std::string>& warnings, const std::vector<Each>& all) {

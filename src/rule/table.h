@@ -11,7 +11,7 @@ namespace sidetrack {
 // table of nf_tables that is none of iptables' (LiveChain::table_name tells which).
 enum class Table : std::uint8_t { raw, mangle, nat, filter, security, other };
 inline constexpr Table all_tables[] = {Table::raw, Table::mangle, Table::nat};
-// Those in which rules are removed: Istio up to 1.4 wrote to filter, too.
+// Lists the tables in which rules are removed: Istio up to 1.4 wrote to filter, too.
 inline constexpr Table changed_tables[] = {Table::raw, Table::mangle, Table::nat, Table::filter};
 
 [[nodiscard]] constexpr std::string_view name(Table table) {

@@ -57,7 +57,7 @@ std::string interval(unsigned first, unsigned last) {
   return first == last ? fmt::format("{}", first) : fmt::format("{}:{}", first, last);
 }
 
-// What is an option each, by its bit; nothing where another bit is set.
+// Names the options that are a bit each; nothing where another bit is set.
 struct NamedBit {
   unsigned bit;
   const char* words;
