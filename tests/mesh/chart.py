@@ -125,7 +125,7 @@ def check_injector(checks):
 def phase_chart(phase, _, program):
     """charts/sidetrack, by helm."""
     if not os.environ.get("SIDETRACK_HELM"):
-        print("NOT RUN: the chart: scripts/test-istio has not built helm: SIDETRACK_HELM is not set")
+        print("NOT RUN: the chart: scripts/test istio has not built helm: SIDETRACK_HELM is not set")
         return
     apply([namespace("chart")])
     eventually(30, lambda: get("serviceaccount", "default", "--namespace", "chart"))

@@ -1,4 +1,4 @@
-"""The phases of scripts/test-istio. Each makes its namespaces, and prints a line for each thing that is checked."""
+"""The phases of scripts/test istio. Each makes its namespaces, and prints a line for each thing that is checked."""
 import concurrent.futures
 import json
 import os
@@ -482,7 +482,7 @@ def phase_upgrade(phase, image, _):
     seen = {code for each in results for code in each}
     checks.check(f"upgrade: none of {total} requests failed meanwhile", differs(seen, {"200"}) and f"{differs(seen, {'200'})}: {results}")
     if not helm:
-        print("NOT RUN: upgrade: by Helm's values, which scripts/test-istio has not built: SIDETRACK_HELM is not set")
+        print("NOT RUN: upgrade: by Helm's values, which scripts/test istio has not built: SIDETRACK_HELM is not set")
     run("kubectl", "delete", "secrets", "--namespace", "istio-system", "--selector", "owner=helm")
     install_istio(image)
 

@@ -3,7 +3,7 @@
 
 CLONE: Istio's repository with its tags; PROGRAM: Sidetrack's; PROGRAMS: a folder with each release's own istio-iptables, by its number.
 For each release, its own injection template says what istio-init gets for the pods below; its own program and Sidetrack get it, each in a
-network namespace of its own, and must leave the same rules, routes included. Used by scripts/test-istio-releases."""
+network namespace of its own, and must leave the same rules, routes included. Used by scripts/test istio-releases."""
 import collections
 import json
 import os

@@ -1,4 +1,4 @@
-"""What scripts/test-istio tries, as data. Each pod and each scenario is there twice: in the namespace "reference" the reference's own
+"""What scripts/test istio tries, as data. Each pod and each scenario is there twice: in the namespace "reference" the reference's own
 istio-init programs the rules, in "sidetrack" Sidetrack. Both must give the same facts, and those that are expected here.
 
 In what is expected, {ns} is the namespace, <NAME> an address of the pod of that name, and <world> the host outside."""

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The manifests of container/ on the Kubernetes of scripts/test-istio, without Istio; run on its node:  kubernetes.sh PROGRAM IMAGES
+# The manifests of container/ on the Kubernetes of scripts/test istio, without Istio; run on its node:  kubernetes.sh PROGRAM IMAGES
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/container.sh

@@ -6,7 +6,7 @@
 namespace sidetrack {
 
 // How much a test does, or a seed: the number in that environment variable, else the usual one, which is little enough
-// for every run. `scripts/test-long` sets them.
+// for every run. `scripts/test long` sets them.
 inline unsigned amount(const char* variable, unsigned usual) {
   const char* given = std::getenv(variable);
   return given == nullptr ? usual : static_cast<unsigned>(std::strtoul(given, nullptr, 10));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The public interface, called by many threads of a program that has timers and children of its own. Alone in its
-// program, so that ThreadSanitizer can look at it: scripts/test-sanitizers. $SIDETRACK_SEED: other choices.
+// program, so that ThreadSanitizer can look at it: scripts/test sanitizers. $SIDETRACK_SEED: other choices.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
