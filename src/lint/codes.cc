@@ -41,8 +41,9 @@ constexpr CodeInfo table[] = {
 std::span<const CodeInfo> codes() { return table; }
 
 std::string one_line(const Finding& finding) {
-  return fmt::format("{} {}: {}; `{}` {}", info(finding.code).name, printable(finding.subject),
-                     printable(finding.message), finding.witness, finding.ending);
+  const std::string more = finding.more == 0 ? "" : fmt::format(" (and {:L} more)", finding.more);
+  return fmt::format("{} {}: {}; `{}` {}{}", info(finding.code).name, printable(finding.subject),
+                     printable(finding.message), finding.witness, finding.ending, more);
 }
 
 const CodeInfo& info(Code code) { return table[static_cast<std::size_t>(code) - 1]; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -43,6 +44,8 @@ struct Finding {
   std::string witness;  // a packet that shows it: what stands after `sidetrack explain`; empty: there is none
   std::string ending;   // what becomes of that, and what explain says: "leaves untouched, by eth0"
   std::string remedy;   // what to do
+  // Counts those behind it that differ in their packets and rules alone, as of 1,500 services, and are not listed.
+  std::size_t more = 0;
 };
 using Findings = std::vector<Finding>;
 

@@ -28,12 +28,34 @@ std::string name_of(std::uint16_t port) {
 
 void append(Findings& all, Findings more) { std::ranges::move(more, std::back_inserter(all)); }
 
-Findings findings_of(Regions& regions, Regions::Node root, const std::vector<Invariant>& invariants) {
-  Findings all;
-  for (const Violation& one : violations(regions, root, invariants)) {
-    if (auto finding = finding_of(regions, one)) all.push_back(*std::move(finding));
+// Lists the first ones about one subject, and counts the others: where there are thousands, each is of another service.
+class Listed {
+ public:
+  explicit Listed(Regions& regions) : regions_(regions) {}
+
+  void add(const Violation& one) {
+    std::vector<std::size_t>& alike = listed_[{one.invariant->about, one.is_known}];
+    if (alike.size() == most_alike) {
+      ++all_[alike.back()].more;
+    } else if (auto finding = finding_of(regions_, one)) {
+      alike.push_back(all_.size());
+      all_.push_back(*std::move(finding));
+    }
   }
-  return all;
+  Findings take() { return std::move(all_); }
+
+ private:
+  static constexpr std::size_t most_alike = 8;
+
+  Regions& regions_;
+  Findings all_;
+  std::map<std::pair<std::string, bool>, std::vector<std::size_t>> listed_;  // by subject and whether it is known
+};
+
+Findings findings_of(Regions& regions, Regions::Node root, const std::vector<Invariant>& invariants) {
+  Listed listed(regions);
+  for (const Violation& one : violations(regions, root, invariants)) listed.add(one);
+  return listed.take();
 }
 
 // Of all packets that they are about, usual ones or not.
@@ -249,16 +271,16 @@ Findings taken_by_others(Regions& regions, const Proxy& proxy) {
     if (known.invariant != nullptr && known.share >= share) return;
     known = {&invariant, box, a, share, regions.decision(a).ending.kind != Outcome::Kind::unknown};
   });
-  Findings findings;
+  Listed listed(regions);
   for (const auto& [key, one] : found) {
     const auto value = [&](Field field) { return regions.sets().intervals(one.box[index(field)]).front().first; };
     const Value way = value(Field::way);
     const char* colon = way == static_cast<Value>(Direction::lo) ? ":" : "";
     invariant.about = fmt::format("{}{} {}", way_words(way), colon, protocol_words(value(Field::protocol)));
     invariant.asked = "the sidecar's rules alone capture it";
-    if (auto finding = finding_of(regions, one)) findings.push_back(*std::move(finding));
+    listed.add(one);
   }
-  return findings;
+  return listed.take();
 }
 
 bool sets_zone(const LiveRule& rule) { return std::holds_alternative<CtZone>(rule.rule.target); }

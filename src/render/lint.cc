@@ -19,6 +19,7 @@ std::string lint_text(const lint::Findings& findings, bool color) {
     if (!one.witness.empty())
       text += fmt::format("  witness  sidetrack explain {}\n           -> {}\n", one.witness, one.ending);
     text += fmt::format("  remedy   {}\n", printable(one.remedy));
+    if (one.more > 0) text += fmt::format("  more     {} like this one are not listed\n", grouped(one.more));
   }
   return text;
 }
@@ -33,7 +34,8 @@ std::string lint_json(const lint::Findings& findings) {
                     {"message", one.message},
                     {"witness", one.witness},
                     {"ending", one.ending},
-                    {"remedy", one.remedy}});
+                    {"remedy", one.remedy},
+                    {"more", one.more}});
   }
   return dumped(Json{{"findings", std::move(list)}});
 }

@@ -78,7 +78,7 @@ Diagrams::Node Diagrams::node_of(std::size_t level, std::size_t base) {
   }
   // The lowest values first, which is what all parts are told by.
   std::sort(first, last, [&](const Edge& a, const Edge& b) {
-    return sets_.intervals(a.values).front().first < sets_.intervals(b.values).front().first;
+    return sets_.lowest(a.values) < sets_.lowest(b.values);
   });
   const std::span<const Edge> edges(first, last);
   const std::size_t hash = hash_of(level, edges);

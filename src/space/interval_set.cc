@@ -9,7 +9,7 @@ namespace {
 constexpr Value highest = ~Value{0};
 constexpr std::size_t most_known = 1U << 20;  // results that are looked up
 constexpr std::size_t few_sets = 4;           // so many are laid together one by one
-constexpr std::size_t bytes_of_a_set = 128;   // in the two lists and the table, and what malloc keeps
+constexpr std::size_t bytes_of_a_set = 176;   // in the lists and the table, and what malloc keeps
 
 // The first that does not end before the value.
 Intervals::const_iterator first_from(const Intervals& set, Value value) {
@@ -109,6 +109,7 @@ Sets::Id Sets::of(Intervals set) {
   double values = 0;
   for (const Interval& each : set) values += size(each);
   sizes_.push_back(values);
+  hulls_.push_back(set.empty() ? Hull() : Hull{{set.front().first, set.back().last}, set.size() == 1});
   bytes_ += set.size() * sizeof(Interval) + bytes_of_a_set;
   const auto added = ids_.emplace(key, std::pair(std::move(set), id));
   sets_.push_back(&added->second.first);
@@ -159,7 +160,11 @@ bool Sets::contains(Id set, Value value) const {
 }
 
 bool Sets::is_within(Id part, Id whole) const {
-  if (part == whole) return true;
+  if (part == whole || part == empty) return true;
+  const Hull& inner = hulls_[part];
+  const Hull& outer = hulls_[whole];
+  if (inner.all.first < outer.all.first || inner.all.last > outer.all.last) return false;
+  if (outer.is_full) return true;
   const Intervals& all = *sets_[whole];
   return std::ranges::all_of(*sets_[part], [&](const Interval& one) {
     const auto there = first_from(all, one.first);
@@ -168,14 +173,17 @@ bool Sets::is_within(Id part, Id whole) const {
 }
 
 bool Sets::meet(Id a, Id b) const {
+  if (a == empty || b == empty) return false;
+  const Hull& one = hulls_[a];
+  const Hull& other = hulls_[b];
+  if (one.all.last < other.all.first || other.all.last < one.all.first) return false;
+  if (a == b || (one.is_full && other.is_full)) return true;
   const bool fewer = sets_[a]->size() <= sets_[b]->size();
   const Intervals& few = *sets_[fewer ? a : b];
   const Intervals& many = *sets_[fewer ? b : a];
-  if (few.empty() || few.back().last < many.front().first || many.back().last < few.front().first) return false;
-  if (a == b) return true;
-  return std::ranges::any_of(few, [&](const Interval& one) {
-    const auto there = first_from(many, one.first);
-    return there != many.end() && there->first <= one.last;
+  return std::ranges::any_of(few, [&](const Interval& each) {
+    const auto there = first_from(many, each.first);
+    return there != many.end() && there->first <= each.last;
   });
 }
 
@@ -236,7 +244,7 @@ std::vector<Sets::Common> Sets::in_common(std::span<const Id> left, std::span<co
 }
 
 double Sets::share(Id part, Id whole) const {
-  if (sizes_[whole] == 0) return 0;
+  if (part == whole || sizes_[whole] == 0) return part == whole && part != empty ? 1 : 0;
   double values = 0;
   for_each_common(*sets_[part], *sets_[whole], [&](const Interval& each) { values += size(each); });
   return values / sizes_[whole];

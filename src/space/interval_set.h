@@ -33,6 +33,7 @@ class Sets {
   Id of(Intervals normal);
   Id single(Value value) { return of({{value, value}}); }
   [[nodiscard]] const Intervals& intervals(Id set) const { return *sets_[set]; }
+  [[nodiscard]] Value lowest(Id set) const { return hulls_[set].all.first; }  // of one that is not empty
 
   Id intersection(Id a, Id b);  // what is in both
   Id difference(Id a, Id b);    // what is in a alone
@@ -66,7 +67,14 @@ class Sets {
   [[nodiscard]] Intervals together(std::span<const Id> all) const;
   static std::size_t hash(const Intervals& set);
 
+  // From the lowest value to the highest: answers most questions without looking at the intervals.
+  struct Hull {
+    Interval all{1, 0};
+    bool is_full = false;  // the set has all of it
+  };
+
   std::vector<const Intervals*> sets_;
+  std::vector<Hull> hulls_;    // of the sets
   std::vector<double> sizes_;  // of the sets: how many values they have
   std::size_t bytes_ = 0;
   std::unordered_multimap<std::size_t, std::pair<Intervals, Id>> ids_;  // by hash

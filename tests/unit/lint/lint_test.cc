@@ -537,6 +537,30 @@ TEST(LintLive, FindsAnAmbientPodWhoseAnswersAreLost) {
   }
 }
 
+TEST(LintLive, ListsEightOfManyThatAreAlike) {
+  std::vector<Live> live = live_of("-i * -b *");
+  LiveChain& output = chain_of(live, Table::nat, "OUTPUT");
+  for (int i = 0; i < 12; ++i) {
+    const auto port = static_cast<std::uint16_t>(2000 + 2 * i);
+    const Nat dnat{End::destination, AddressRange::single(*Address::parse("203.0.113.1")), {}, "DNAT"};
+    const Rule rule{
+        Family::ipv4, Table::nat, "OUTPUT", {ProtocolMatch{Protocol::tcp}, PortMatch{End::destination, {{port, port}}}},
+        dnat,         {},         {}};
+    output.rules.insert(output.rules.begin(), {rule, {}, false, 0});
+  }
+  const Findings found = lint_live(assumed_pod(planned("-i *")), live);
+  const auto listed = std::ranges::count(found, std::string("outbound tcp"), &Finding::subject);
+  EXPECT_EQ(listed, 8);
+  std::size_t more = 0;
+  for (const Finding& one : found) {
+    EXPECT_FALSE(one.witness.empty());
+    if (one.subject == "outbound tcp") more += one.more;
+  }
+  EXPECT_EQ(more, 4U);
+  EXPECT_THAT(lint_text(found, false), HasSubstr("\n  more     4 like this one are not listed\n"));
+  EXPECT_THAT(lint_json(found), HasSubstr("\"more\": 4"));
+}
+
 TEST(LintLive, FindsRulesOfOthersThatDecide) {
   std::vector<Live> live = live_of("-i * -b 80");
   LiveChain& output = chain_of(live, Table::nat, "OUTPUT");
