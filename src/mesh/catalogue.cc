@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <span>
 #include <stdexcept>
 
 #include "mesh/rule_words.h"
@@ -306,6 +307,11 @@ std::vector<Row> make_rows() {
     add(dns_query, raw, chain, {udp, dport(dns_port)}, CtZone{2}, "--capture-all-dns", query_text);
     add(dns_proxy_return, nat, chain, {udp, dport(dns_port), owned}, returns, "--redirect-dns",
         "the proxy's ({owner}) own queries go to the server");
+    add(dns_other_groups, nat, chain, {udp, dport(dns_port), {OwnerMatch{OwnerKind::gid, {}, true}, Placeholder::each}},
+        returns, {"ISTIO_OUTBOUND_OWNER_GROUPS", "{id}", "="},
+        "only queries of groups {id} go to the proxy's resolver");
+    add(dns_other_groups, nat, chain, {udp, dport(dns_port)}, returns,
+        "ISTIO_OUTBOUND_OWNER_GROUPS=", "no group's queries go to the proxy's resolver");
   }
   const Redirect to_resolver{proxy_dns_port};
   const char* to_resolver_text = "DNS over udp to {address} goes to the proxy's resolver, port {to}";
@@ -395,11 +401,16 @@ bool is_of(const Target& row, const Target& target) {
 }
 
 bool has_matches_of(const Rule& rule, const Row& row, Values values) {
-  if (row.matches.size() == 1 && row.matches.front().placeholder == Placeholder::each) {
-    const auto known = [&](const Match& match) { return is_of(row.matches.front(), match, values); };
-    return !rule.matches.empty() && std::ranges::all_of(rule.matches, known);
+  std::span<const RowMatch> fixed = row.matches;
+  const RowMatch* repeated = nullptr;
+  if (!fixed.empty() && fixed.back().placeholder == Placeholder::each) {
+    repeated = &fixed.back();
+    fixed = fixed.first(fixed.size() - 1);
   }
-  return rule.matches.size() == row.matches.size() && std::ranges::all_of(row.matches, [&](const RowMatch& each) {
+  const auto is_repeated = [&](const Match& match) { return repeated != nullptr && is_of(*repeated, match, values); };
+  const auto more = static_cast<std::size_t>(std::ranges::count_if(rule.matches, is_repeated));
+  return rule.matches.size() == fixed.size() + more && (repeated != nullptr) == (more > 0) &&
+         std::ranges::all_of(fixed, [&](const RowMatch& each) {
            return std::ranges::any_of(rule.matches, [&](const Match& match) { return is_of(each, match, values); });
          });
 }

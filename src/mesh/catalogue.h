@@ -55,6 +55,7 @@ enum class MeshRule : std::uint8_t {
   dns_proxy_query,
   dns_proxy_answer,
   dns_proxy_return,
+  dns_other_groups,
   dns_excluded_over_lo,
   dns_excluded_query,
   dns_answer_jump,

@@ -77,6 +77,7 @@ Releases releases_of(const Rule& rule) {
       return {23, 24};
     case dns_redirect:
     case dns_proxy_return:
+    case dns_other_groups:
     case dns_proxy_query:
     case dns_proxy_answer:
     case dns_query:
