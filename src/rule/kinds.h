@@ -9,8 +9,10 @@ namespace sidetrack {
 
 struct InterfaceMatch;
 struct AddressMatch;
+struct AddressTypeMatch;
 struct ProtocolMatch;
 struct PortMatch;
+struct EitherPortMatch;
 struct TcpFlagsMatch;
 struct OwnerMatch;
 struct ConntrackStateMatch;
@@ -24,9 +26,9 @@ struct CommentMatch;
 struct UnknownMatch;
 
 // In the order in which the kernel asks: xtables keeps interface, address and protocol in the header of a rule.
-using Match = std::variant<InterfaceMatch, AddressMatch, ProtocolMatch, PortMatch, TcpFlagsMatch, OwnerMatch,
-                           ConntrackStateMatch, ConntrackDirectionMatch, MarkMatch, ConnmarkMatch, SocketMatch,
-                           SetMatch, CgroupMatch, CommentMatch, UnknownMatch>;
+using Match = std::variant<InterfaceMatch, AddressMatch, ProtocolMatch, PortMatch, EitherPortMatch, TcpFlagsMatch,
+                           OwnerMatch, ConntrackStateMatch, ConntrackDirectionMatch, MarkMatch, ConnmarkMatch,
+                           SocketMatch, SetMatch, AddressTypeMatch, CgroupMatch, CommentMatch, UnknownMatch>;
 
 struct Verdict;
 struct Jump;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rule/match/address.h"
+#include "rule/match/address_type.h"
 #include "rule/match/cgroup.h"
 #include "rule/match/comment.h"
 #include "rule/match/conntrack.h"

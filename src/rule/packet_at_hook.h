@@ -11,6 +11,7 @@
 namespace sidetrack {
 
 class Observer;
+struct PodView;
 
 // A packet as a rule sees it at one hook.
 struct PacketAtHook {
@@ -30,6 +31,7 @@ struct PacketAtHook {
   bool untracked = false;                 // a rule keeps conntrack from it
   bool owner_known = true;                // false: whether there is an owner, and who, is not known
   bool source_known = true;               // false: its source address is one that the kernel chose
+  const PodView* pod = nullptr;           // not owned; nullptr: nothing is known of it
   Observer* observer = nullptr;           // of the walk, not owned; it may be nobody
 
   [[nodiscard]] const Endpoint& at(End end) const { return end == End::source ? source : destination; }

@@ -160,6 +160,11 @@ class Cell::AskedOf : public Asked {
     if (address == cell_.packet_.destination || address == cell_.packet_.source)
       cell_.of_address(result_, address, values(ranges));
   }
+  void address_type(const AddressTypeMatch& match) override {
+    if (match.end == End::source && !packet_.source_known) return;
+    for (const auto& answer : match.answers(packet_))
+      cell_.of_address(result_, packet_.at(match.end).address, cell_.sets_.of(intervals_of(answer.ranges)));
+  }
   void protocol(Protocol protocol) override {
     const Protocol icmp_of_family =
         cell_.packet_.destination->family == Family::ipv4 ? Protocol::icmp : Protocol::icmpv6;

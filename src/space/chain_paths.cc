@@ -346,6 +346,14 @@ class ChainPaths::Build::Fields : public Asked {
     if (endpoint.address_origin != Origin::constant)
       add(endpoint.address_origin == Origin::source ? Field::source : Field::destination, {listed(ranges)});
   }
+  void address_type(const AddressTypeMatch& match) override {
+    const Endpoint& endpoint = build_.now_.at(match.end);
+    if (endpoint.address_origin == Origin::constant) return;
+    if (match.end == End::source && !build_.now_.source_known) return;
+    std::vector<Sets::Id> sets;
+    for (const auto& answer : match.answers(build_.now_)) sets.push_back(sets_.of(intervals_of(answer.ranges)));
+    add(endpoint.address_origin == Origin::source ? Field::source : Field::destination, sets);
+  }
   void protocol(Protocol protocol) override {
     const Protocol icmp_of_family = build_.packet_.family == Family::ipv4 ? Protocol::icmp : Protocol::icmpv6;
     if (!sidetrack::has_ports(protocol) && protocol != icmp_of_family) return;
@@ -358,7 +366,7 @@ class ChainPaths::Build::Fields : public Asked {
     const bool is_source = endpoint.port_origin == Origin::source;
     std::vector<Sets::Id> all{listed(ports)};
     if (is_source) all.insert(all.begin(), sets_.single(by_kernel));
-    add(is_source ? Field::source_port : Field::destination_port, std::move(all));
+    add(is_source ? Field::source_port : Field::destination_port, all);
   }
   void ids(OwnerKind kind, const std::vector<IdRange>& ids) override {
     if (build_.now_.owner_known && build_.now_.owner)
@@ -377,7 +385,11 @@ class ChainPaths::Build::Fields : public Asked {
   void connection() override {}
 
  private:
-  void add(Field field, std::vector<Sets::Id> sets) { result_.push_back({field, std::move(sets)}); }
+  void add(Field field, const std::vector<Sets::Id>& sets) {
+    const auto found = std::ranges::find(result_, field, &Asks::field);
+    Asks& asks = found != result_.end() ? *found : result_.emplace_back(Asks{field, {}});
+    asks.sets.insert(asks.sets.end(), sets.begin(), sets.end());
+  }
   template <typename List>
   Sets::Id listed(const List& list) {
     const auto [found, added] = build_.paths_.listed_.try_emplace(&match_, Sets::empty);
@@ -459,6 +471,7 @@ class ChainPaths::Look : public Asked {
   void addresses(End end, const std::vector<AddressRange>&) override {
     result_.addresses[static_cast<std::size_t>(end)] = true;
   }
+  void address_type(const AddressTypeMatch& match) override { addresses(match.end, {}); }
   void protocol(Protocol) override {}
   void ports(End end, const std::vector<PortRange>&) override { result_.ports[static_cast<std::size_t>(end)] = true; }
   void ids(OwnerKind, const std::vector<IdRange>&) override { result_.owners = true; }

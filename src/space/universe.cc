@@ -76,6 +76,7 @@ class Uses : public Asked {
   // Their values are told apart as they are.
   void interface(InterfaceDirection, const std::string&) override {}
   void addresses(End, const std::vector<AddressRange>&) override {}
+  void address_type(const AddressTypeMatch&) override {}
   void protocol(Protocol) override {}
   void ports(End, const std::vector<PortRange>&) override {}
   void ids(OwnerKind, const std::vector<IdRange>&) override {}

@@ -67,8 +67,19 @@ constexpr std::string_view comment_option = "--comment";  // any word is its val
 bool ends_match(std::string_view word) { return word == "-m" || word == "-j" || word == "-g"; }
 
 std::size_t count_of_values(std::string_view option) {
-  if (option == "--socket-exists" || option == "--syn") return 0;
+  if (option == "--socket-exists" || option == "--syn" || read_limit(option)) return 0;
   return option == "--tcp-flags" ? 2 : 1;
+}
+
+// Whether there are types of addresses, which the option limits to an interface.
+bool limits_types(std::span<Match> matches, InterfaceDirection limit) {
+  bool found = false;
+  for (Match& match : matches) {
+    auto* types = std::get_if<AddressTypeMatch>(&match);
+    if (types != nullptr) types->limit = limit;
+    found = found || types != nullptr;
+  }
+  return found;
 }
 
 // Those before the target. Of a match that is not understood all words up to the next one.
@@ -97,6 +108,10 @@ std::vector<Match> matches(std::span<const std::string> words, std::size_t& i) {
       // -d ! 10.0.0.0/8, as before iptables 1.4.3
       const bool late = option != comment_option && next < words.size() && words[next] == "!";
       if (late) ++next;
+      if (const auto limit = read_limit(option); limit && limits_types(std::span(result).subspan(before), *limit)) {
+        i = next;
+        continue;
+      }
       const std::size_t values = count_of_values(option);
       if (next + values <= words.size())
         found = read_match({module, option, joined_words(words.subspan(next, values)), negated != late});

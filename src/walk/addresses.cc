@@ -2,23 +2,12 @@
 #include "walk/addresses.h"
 
 #include <algorithm>
+#include <iterator>
 
+#include "pod/local_ranges.h"
 #include "walk/observer.h"
 
 namespace sidetrack {
-namespace {
-
-// A prefix on lo is local as a whole in IPv4 (fib_add_ifaddr), so all of 127.0.0.0/8 is; in IPv6 each address alone.
-void add_own_ranges(std::vector<AddressRange>& all, const Interface& interface, Family family) {
-  for (const InterfaceAddress& own : interface.addresses) {
-    if (own.address.family != family || !own.is_local) continue;
-    const bool whole = interface.name == "lo" && family == Family::ipv4;
-    all.push_back(whole ? AddressRange::prefix(own.address, own.prefix_length) : AddressRange::single(own.address));
-  }
-}
-
-}  // namespace
-
 bool contains(const AddressRange& range, const Address& address, Observer* observer) {
   if (observer != nullptr && range.family() == address.family) observer->address(address, {&range, 1});
   return range.contains(address);
@@ -52,28 +41,22 @@ bool is_broadcast(const PodView& pod, const Address& address, Observer* observer
   if (address.family != Family::ipv4) return false;
   std::vector<AddressRange> all{AddressRange::single(AddressRange::prefix(Address::any(Family::ipv4), 0).last)};
   for (const Interface& interface : pod.interfaces) {
-    for (const InterfaceAddress& own : interface.addresses) {
-      if (own.address.family != Family::ipv4 || own.prefix_length > 30) continue;
-      const AddressRange network = AddressRange::prefix(own.address, own.prefix_length);
-      if (network.last != own.address) all.push_back(AddressRange::single(network.last));
-      if (pod.first_is_broadcast && network.first != own.address) all.push_back(AddressRange::single(network.first));
-    }
+    std::ranges::copy(broadcast_ranges(interface, pod.first_is_broadcast), std::back_inserter(all));
   }
   return contains(all, address, observer);
 }
 
 bool is_own(const PodView& pod, const Address& address, Observer* observer) {
   std::vector<AddressRange> all;
-  for (const Interface& interface : pod.interfaces) add_own_ranges(all, interface, address.family);
+  for (const Interface& interface : pod.interfaces) {
+    std::ranges::copy(own_ranges(interface, address.family), std::back_inserter(all));
+  }
   return contains(all, address, observer);
 }
 
 bool is_own_of(const PodView& pod, const std::string& interface, const Address& address, Observer* observer) {
   const Interface* found = pod.interface(interface);
-  if (found == nullptr) return false;
-  std::vector<AddressRange> all;
-  add_own_ranges(all, *found, address.family);
-  return contains(all, address, observer);
+  return found != nullptr && contains(own_ranges(*found, address.family), address, observer);
 }
 
 std::optional<OwnAddress> own_address(const PodView& pod, Families families) {

@@ -26,6 +26,7 @@ PacketWalk::PacketWalk(const Packet& asked, WalkContext& context, const PacketWa
   packet_.now.state = asked_.state;
   packet_.now.tracked = false;
   packet_.now.ephemeral_ports = pod_.ephemeral_ports;
+  packet_.now.pod = &pod_;
   packet_.now.observer = context_.observer;
   if (asked_.state != ConnectionState::invalid) packet_.now.connmark = asked_.connmark.value_or(0);
 }

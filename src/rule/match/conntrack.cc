@@ -8,6 +8,7 @@
 #include <linux/netfilter/xt_conntrack.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "rule/nft/comparison.h"
 #include "rule/nft/fields.h"
@@ -38,7 +39,10 @@ constexpr NamedState all_states[] = {
     {ConntrackStateMatch::established, "ESTABLISHED", "established", XT_CONNTRACK_STATE_BIT(IP_CT_ESTABLISHED),
      NF_CT_STATE_BIT(IP_CT_ESTABLISHED)},
     {ConntrackStateMatch::untracked, "UNTRACKED", "untracked", XT_CONNTRACK_STATE_UNTRACKED, NF_CT_STATE_UNTRACKED_BIT},
+    {ConntrackStateMatch::snat, "SNAT", "", XT_CONNTRACK_STATE_SNAT, 0},
+    {ConntrackStateMatch::dnat, "DNAT", "", XT_CONNTRACK_STATE_DNAT, 0},
 };
+constexpr std::uint8_t translated = ConntrackStateMatch::snat | ConntrackStateMatch::dnat;
 // In the order in which nft prints them.
 constexpr std::size_t nft_order[] = {0, 3, 2, 1, 4};
 
@@ -55,6 +59,78 @@ std::uint8_t state_bit(ConnectionState state) {
   return 0;
 }
 
+std::string state_names(std::uint8_t states) {
+  std::string text;
+  for (const NamedState& each : all_states) {
+    if ((states & each.bit) != 0) text += (text.empty() ? "" : ",") + std::string(each.iptables);
+  }
+  return text;
+}
+
+// The states of xt_conntrack; nothing where it has one without a name.
+std::optional<std::uint8_t> read_states(unsigned mask) {
+  std::uint8_t states = 0;
+  for (const NamedState& each : all_states) {
+    if ((mask & each.of_xt) == 0) continue;
+    states = static_cast<std::uint8_t>(states | each.bit);
+    mask &= ~each.of_xt;
+  }
+  return mask == 0 ? std::optional(states) : std::nullopt;
+}
+
+std::string status_names(unsigned status) {
+  constexpr std::string_view names[] = {"EXPECTED", "SEEN_REPLY", "ASSURED", "CONFIRMED"};  // by IPS_…_BIT
+  std::string text;
+  for (std::size_t i = 0; i < std::size(names); ++i) {
+    if ((status >> i & 1) != 0) text += (text.empty() ? "" : ",") + std::string(names[i]);
+  }
+  return text.empty() ? "NONE" : text;
+}
+
+// In the words of iptables, for what asks for more of a connection than its state or its direction; nothing if they
+// would leave out something.
+std::optional<std::string> words_of(const xt_conntrack_mtinfo3& info, Family family) {
+  constexpr unsigned all_flags = XT_CONNTRACK_STATE_ALIAS * 2 - 1, all_statuses = IPS_CONFIRMED * 2 - 1;
+  const auto states = read_states(info.state_mask);
+  if (!states || (info.match_flags & ~all_flags) != 0 || (info.status_mask & ~all_statuses) != 0) return {};
+  const bool is_odd =
+      (info.invert_flags & ~info.match_flags) != 0 || (*states != 0 && (info.match_flags & XT_CONNTRACK_STATE) == 0);
+  if (is_odd) return {};
+  std::string words = "-m conntrack";
+  const auto add = [&](unsigned bit, const char* option, const std::string& value) {
+    if ((info.match_flags & bit) == 0) return;
+    words += fmt::format(" {}--{} {}", exclamation((info.invert_flags & bit) != 0), option, value);
+  };
+  const auto address = [&](unsigned bit, const char* option, const nf_inet_addr& of, const nf_inet_addr& mask_of) {
+    const Address mask = xt::address_in(family, &mask_of);
+    int length = 0;
+    for (const std::uint8_t byte : mask.view()) length += std::popcount(byte);
+    const AddressRange range = AddressRange::prefix(xt::address_in(family, &of), length);
+    const std::string first = xt::address_in(family, &of).text();
+    add(bit, option, range.mask() != mask ? first + "/" + mask.text() : length == mask.bits() ? first : range.text());
+  };
+  const auto ports = [&](unsigned bit, const char* option, std::uint16_t first, std::uint16_t last) {
+    add(bit, option, first == last ? fmt::format("{}", first) : fmt::format("{}:{}", first, last));
+  };
+  add(XT_CONNTRACK_STATE, "ctstate", state_names(*states));
+  add(XT_CONNTRACK_PROTO, "ctproto", fmt::format("{}", info.l4proto));
+  address(XT_CONNTRACK_ORIGSRC, "ctorigsrc", info.origsrc_addr, info.origsrc_mask);
+  address(XT_CONNTRACK_ORIGDST, "ctorigdst", info.origdst_addr, info.origdst_mask);
+  address(XT_CONNTRACK_REPLSRC, "ctreplsrc", info.replsrc_addr, info.replsrc_mask);
+  address(XT_CONNTRACK_REPLDST, "ctrepldst", info.repldst_addr, info.repldst_mask);
+  ports(XT_CONNTRACK_ORIGSRC_PORT, "ctorigsrcport", info.origsrc_port, info.origsrc_port_high);
+  ports(XT_CONNTRACK_ORIGDST_PORT, "ctorigdstport", info.origdst_port, info.origdst_port_high);
+  ports(XT_CONNTRACK_REPLSRC_PORT, "ctreplsrcport", info.replsrc_port, info.replsrc_port_high);
+  ports(XT_CONNTRACK_REPLDST_PORT, "ctrepldstport", info.repldst_port, info.repldst_port_high);
+  add(XT_CONNTRACK_STATUS, "ctstatus", status_names(info.status_mask));
+  add(XT_CONNTRACK_EXPIRES, "ctexpire",
+      info.expires_min == info.expires_max ? fmt::format("{}", info.expires_min)
+                                           : fmt::format("{}:{}", info.expires_min, info.expires_max));
+  if ((info.match_flags & XT_CONNTRACK_DIRECTION) != 0)
+    words += (info.invert_flags & XT_CONNTRACK_DIRECTION) != 0 ? " --ctdir REPLY" : " --ctdir ORIGINAL";
+  return words;
+}
+
 // --ctdir REPLY is an inverted ORIGINAL.
 xt::Extension encode_direction(bool reply) {
   xt_conntrack_mtinfo3 info{};
@@ -68,7 +144,7 @@ std::optional<nft::Alternatives> without_bits(const nft::Comparison& comparison)
   std::uint32_t bits = nft::number_of(comparison.value, comparison.value.mask);
   ConntrackStateMatch match{0, !comparison.negated};
   for (const NamedState& each : all_states) {
-    if ((bits & each.of_nft) == 0) continue;
+    if ((bits & each.of_nft) == 0) continue;  // as SNAT and DNAT
     match.states = static_cast<std::uint8_t>(match.states | each.bit);
     bits &= ~each.of_nft;
   }
@@ -98,11 +174,7 @@ const char* without_connection(const PacketAtHook& packet) {
 }
 
 std::string ConntrackStateMatch::to_iptables() const {
-  std::string text;
-  for (const NamedState& each : all_states) {
-    if ((states & each.bit) != 0) text += (text.empty() ? "" : ",") + std::string(each.iptables);
-  }
-  return fmt::format("-m conntrack {}--ctstate {}", exclamation(negated), text);
+  return fmt::format("-m conntrack {}--ctstate {}", exclamation(negated), state_names(states));
 }
 
 std::optional<Match> ConntrackStateMatch::from_iptables(const MatchOption& option) {
@@ -136,19 +208,14 @@ std::optional<std::vector<Match>> ConntrackStateMatch::from_xt(const xt::Extensi
                            (info->invert_flags & ~XT_CONNTRACK_STATE) == 0;
   xt_conntrack_mtinfo3 rest = *info;
   rest.match_flags = rest.invert_flags = rest.state_mask = 0;
-  ConntrackStateMatch match{0, info->invert_flags != 0};
-  unsigned unknown = info->state_mask;
-  for (const NamedState& each : all_states) {
-    if ((info->state_mask & each.of_xt) == 0) continue;
-    match.states = static_cast<std::uint8_t>(match.states | each.bit);
-    unknown &= ~each.of_xt;
-  }
-  if (!states_only || !xt::is_zero(rest) || unknown != 0) return {};
-  return std::vector<Match>{match};
+  const auto states = read_states(info->state_mask);
+  if (!states_only || !xt::is_zero(rest) || !states) return {};
+  return std::vector<Match>{ConntrackStateMatch{*states, info->invert_flags != 0}};
 }
 
 // ct state established,related; ct state ! invalid
 void ConntrackStateMatch::to_nft(nft::RuleWriter& writer) const {
+  if ((states & translated) != 0) writer.refuse();
   std::uint32_t bits = 0;
   std::vector<std::string_view> names;
   for (const std::size_t i : nft_order) {
@@ -171,6 +238,7 @@ std::optional<nft::Alternatives> ConntrackStateMatch::from_nft(const nft::Compar
   ConntrackStateMatch match;
   for (const NamedState& each : all_states) {
     std::uint32_t state = each.of_nft;
+    if (state == 0) continue;
     if (value.changed()) state = (state & nft::number_of(value, value.mask)) ^ nft::number_of(value, value.xor_value);
     bool within = false;
     for (const auto& [first, last] : comparison.bounds) {
@@ -186,7 +254,9 @@ std::optional<nft::Alternatives> ConntrackStateMatch::from_nft(const nft::Compar
 Truth ConntrackStateMatch::truth(const PacketAtHook& packet) const {
   const std::uint8_t bit =
       packet.untracked ? std::uint8_t{untracked} : state_bit(packet.tracked ? packet.state : ConnectionState::invalid);
-  return known(((states & bit) != 0) != negated);
+  if ((states & bit) != 0) return known(!negated);
+  const bool may_be_translated = (states & translated) != 0 && without_connection(packet) == nullptr;
+  return may_be_translated ? Truth::unknown : known(negated);
 }
 
 std::string ConntrackStateMatch::why_not(const PacketAtHook& packet) const {
@@ -212,13 +282,15 @@ void ConntrackDirectionMatch::to_xt(const Rule&, std::vector<xt::Extension>& ext
   extensions.push_back(encode_direction(reply));
 }
 
-std::optional<std::vector<Match>> ConntrackDirectionMatch::from_xt(const xt::ExtensionView& extension, Family) {
-  if (!conntrack.decode(extension)) return {};
+std::optional<std::vector<Match>> ConntrackDirectionMatch::from_xt(const xt::ExtensionView& extension, Family family) {
+  const auto info = conntrack.decode(extension);
+  if (!info) return {};
   for (const bool reply : {true, false}) {
     if (std::ranges::equal(extension.data, encode_direction(reply).data))
       return std::vector<Match>{ConntrackDirectionMatch{reply}};
   }
-  return {};
+  const auto words = words_of(*info, family);
+  return words ? std::optional(std::vector<Match>{UnknownMatch{*words}}) : std::nullopt;
 }
 
 // ct direction reply

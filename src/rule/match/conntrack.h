@@ -6,7 +6,15 @@
 namespace sidetrack {
 
 struct ConntrackStateMatch {  // -m conntrack --ctstate RELATED,ESTABLISHED
-  enum State : std::uint8_t { invalid = 1, established = 2, related = 4, new_ = 8, untracked = 16 };
+  enum State : std::uint8_t {
+    invalid = 1,
+    established = 2,
+    related = 4,
+    new_ = 8,
+    untracked = 16,
+    snat = 32,  // of iptables: it has a connection that is translated
+    dnat = 64,
+  };
   std::uint8_t states = 0;  // State bits
   bool negated = false;
   friend bool operator==(const ConntrackStateMatch&, const ConntrackStateMatch&) = default;

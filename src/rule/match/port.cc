@@ -98,11 +98,11 @@ std::optional<std::vector<Match>> decode_tcp(const xt_tcp& info) {
 
 // ---- multiport: `--dports 53,1000:2000`. 15 slots; a range takes two, the first of them flagged.
 
-xt::Extension encode_multiport(const PortMatch& match) {
+xt::Extension encode_multiport(std::uint8_t which, const std::vector<PortRange>& ports, bool negated) {
   xt_multiport_v1 info{};
-  info.flags = match.end == End::source ? XT_MULTIPORT_SOURCE : XT_MULTIPORT_DESTINATION;
-  info.invert = xt::flag(match.negated);
-  for (const PortRange& range : match.ports) {
+  info.flags = which;
+  info.invert = xt::flag(negated);
+  for (const PortRange& range : ports) {
     const bool single = range.first == range.last;
     if (info.count + (single ? 1 : 2) > XT_MULTI_PORTS) throw std::logic_error("multiport holds 15 ports at most");
     info.pflags[info.count] = xt::flag(!single);
@@ -133,10 +133,7 @@ std::optional<std::vector<PortRange>> ports_of(const xt_multiport_v1& info) {
 std::optional<std::vector<Match>> decode_multiport(const xt_multiport_v1& info) {
   const auto ranges = ports_of(info);
   if (!ranges || info.flags > XT_MULTIPORT_EITHER || info.invert > 1) return {};
-  if (info.flags == XT_MULTIPORT_EITHER) {
-    return std::vector<Match>{UnknownMatch{fmt::format("-m multiport{} --ports {}", info.invert != 0 ? " !" : "",
-                                                       listed(std::span<const PortRange>(*ranges), ':'))}};
-  }
+  if (info.flags == XT_MULTIPORT_EITHER) return std::vector<Match>{EitherPortMatch{*ranges, info.invert != 0}};
   const End end = info.flags == XT_MULTIPORT_SOURCE ? End::source : End::destination;
   return std::vector<Match>{PortMatch{end, *ranges, info.invert != 0}};
 }
@@ -149,6 +146,25 @@ Truth contains_chosen(const std::vector<PortRange>& ports, const PortRange& chos
     if (range.first <= chosen.last && chosen.first <= range.last) found = Truth::unknown;
   }
   return found;
+}
+
+// Whether the packet, which has ports, has one of these there.
+Truth has_one_of(const PacketAtHook& packet, End end, const std::vector<PortRange>& ports) {
+  const std::optional<std::uint16_t>& port = packet.at(end).port;
+  if (!port) return contains_chosen(ports, packet.ephemeral_ports);
+  return known(std::ranges::any_of(ports, [&](const PortRange& range) { return range.contains(*port); }));
+}
+
+Truth negated_if(bool negated, Truth truth) {
+  return truth == Truth::unknown ? truth : known((truth == Truth::yes) != negated);
+}
+
+// "its source port is 80"
+std::string port_words(const PacketAtHook& packet, End end) {
+  const std::optional<std::uint16_t>& port = packet.at(end).port;
+  const char* which = end == End::source ? "source" : "destination";
+  if (!port) return fmt::format("its {} port is one that the kernel chose", which);
+  return fmt::format("its {} port is {}", which, *port);
 }
 
 }  // namespace
@@ -179,7 +195,8 @@ xt::Sources PortMatch::sources() {
 void PortMatch::to_xt(const Rule& rule, std::vector<xt::Extension>& extensions) const {
   if (ports.empty()) throw std::logic_error("a port match without a port");
   if (ports.size() > 1) {
-    extensions.push_back(encode_multiport(*this));
+    const std::uint8_t which = end == End::source ? XT_MULTIPORT_SOURCE : XT_MULTIPORT_DESTINATION;
+    extensions.push_back(encode_multiport(which, ports, negated));
   } else if (port_protocol(rule) == Protocol::tcp) {
     add_port(tcp, *this, extensions);
   } else {
@@ -223,25 +240,56 @@ std::optional<nft::Alternatives> PortMatch::from_nft(const nft::Comparison& comp
 // xt asks for a protocol with ports; nf_tables takes the bytes that are there.
 Truth PortMatch::truth(const PacketAtHook& packet) const {
   if (!has_ports(packet.protocol)) return packet.native ? Truth::unknown : Truth::no;
-  const std::optional<std::uint16_t>& port = packet.at(end).port;
-  if (port) {
-    const auto has = [&](const PortRange& range) { return range.contains(*port); };
-    return known(std::ranges::any_of(ports, has) != negated);
-  }
-  const Truth found = contains_chosen(ports, packet.ephemeral_ports);
-  return found == Truth::unknown ? found : known((found == Truth::yes) != negated);
+  return negated_if(negated, has_one_of(packet, end, ports));
 }
 
 std::string PortMatch::why_not(const PacketAtHook& packet) const {
-  if (!has_ports(packet.protocol)) return "it has no ports";
-  const std::optional<std::uint16_t>& port = packet.at(end).port;
-  const char* which = end == End::source ? "source" : "destination";
-  if (!port) return fmt::format("its {} port is one that the kernel chose", which);
-  return fmt::format("its {} port is {}", which, *port);
+  return has_ports(packet.protocol) ? port_words(packet, end) : "it has no ports";
 }
 
 void PortMatch::ask(Asked& asked) const { asked.ports(end, ports); }
 void PortMatch::take_value(const PortMatch& from) { ports = from.ports; }
 bool PortMatch::is_like(const PortMatch& other) const { return end == other.end && negated == other.negated; }
+
+std::string EitherPortMatch::to_iptables() const {
+  return fmt::format("-m multiport {}--ports {}", exclamation(negated), listed(std::span(ports), ':'));
+}
+
+std::optional<Match> EitherPortMatch::from_iptables(const MatchOption& option) {
+  if (option.name != "--ports") return {};
+  auto ports = read_ranges<std::uint16_t>(option.value, ':');
+  if (!ports) return {};
+  return EitherPortMatch{*std::move(ports), option.negated};
+}
+
+xt::Sources EitherPortMatch::sources() { return {}; }  // PortMatch has it
+
+void EitherPortMatch::to_xt(const Rule&, std::vector<xt::Extension>& extensions) const {
+  extensions.push_back(encode_multiport(XT_MULTIPORT_EITHER, ports, negated));
+}
+
+// PortMatch reads all of an extension multiport.
+std::optional<std::vector<Match>> EitherPortMatch::from_xt(const xt::ExtensionView&, Family) { return {}; }
+void EitherPortMatch::to_nft(nft::RuleWriter& writer) const { writer.refuse(); }  // of iptables alone
+std::optional<nft::Alternatives> EitherPortMatch::from_nft(const nft::Comparison&) { return {}; }
+
+Truth EitherPortMatch::truth(const PacketAtHook& packet) const {
+  if (!has_ports(packet.protocol)) return packet.native ? Truth::unknown : Truth::no;
+  const Truth source = has_one_of(packet, End::source, ports);
+  const Truth destination = has_one_of(packet, End::destination, ports);
+  if (source == Truth::yes || destination == Truth::yes) return known(!negated);
+  return negated_if(negated, source == Truth::unknown ? source : destination);
+}
+
+std::string EitherPortMatch::why_not(const PacketAtHook& packet) const {
+  if (!has_ports(packet.protocol)) return "it has no ports";
+  return port_words(packet, End::source) + ", " + port_words(packet, End::destination);
+}
+
+void EitherPortMatch::ask(Asked& asked) const {
+  asked.ports(End::source, ports);
+  asked.ports(End::destination, ports);
+}
+void EitherPortMatch::take_value(const EitherPortMatch&) {}  // no option gives it
 
 }  // namespace sidetrack

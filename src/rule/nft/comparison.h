@@ -21,9 +21,9 @@ struct Field;
 
 // What a register holds: where it came from, and what became of it.
 struct Value {
-  enum class Of : std::uint8_t { unknown, constant, meta, ct, payload, socket };
+  enum class Of : std::uint8_t { unknown, constant, meta, ct, payload, socket, fib };
   Of of = Of::unknown;
-  std::uint32_t key = 0;     // NFT_META_…, NFT_CT_…, NFT_PAYLOAD_…_HEADER
+  std::uint32_t key = 0;     // NFT_META_…, NFT_CT_…, NFT_PAYLOAD_…_HEADER, NFTA_FIB_F_… of a type
   std::uint32_t offset = 0;  // of a payload; of a cgroup, its level
   std::uint32_t size = 0;
   std::string constant{};  // as it stands in memory

@@ -50,7 +50,7 @@ constexpr NatFlag nat_flags[] = {{NF_NAT_RANGE_PROTO_RANDOM, "--random"},
 
 // In the words of iptables: "-j DNAT --to-destination 10.0.0.1:80 --random"
 Nat nat_of(const NatTarget& target, std::optional<AddressRange> addresses, std::optional<PortRange> ports,
-           unsigned flags) {
+           unsigned flags, std::uint16_t base = 0) {
   std::string words = fmt::format("-j {}", target.name);
   if (target.to_address.empty()) {
     if (ports) words += " --to-ports " + text(*ports);
@@ -62,6 +62,7 @@ Nat nat_of(const NatTarget& target, std::optional<AddressRange> addresses, std::
     if (addresses && addresses->first != addresses->last) words += '-' + addresses->last.text();
     if (brackets) words += ']';
     if (ports) words += ':' + text(*ports);
+    if (base != 0) words += fmt::format("/{}", base);
   }
   for (const NatFlag& flag : nat_flags) {
     if ((flags & flag.bit) != 0) words += fmt::format(" {}", flag.option);
@@ -100,6 +101,7 @@ struct NatRange {
   unsigned flags;
   Address first, last;
   PortRange ports;
+  std::uint16_t base = 0;  // the port that the first one of `ports` stands for, the next one for the next
 };
 
 NatRange nat_range(const nf_nat_ipv4_multi_range_compat& info) {
@@ -126,11 +128,13 @@ std::optional<NatRange> decode_nat(const xt::ExtensionView& extension, Family fa
     if (const auto info = spec.decode(extension)) return nat_range(*info, family);
   } else if (extension.revision == 2) {
     const xt::Spec<nf_nat_range2> spec{extension.name, 2};
-    if (const auto info = spec.decode(extension); info && info->base_proto.all == 0) {
+    if (const auto info = spec.decode(extension)) {
       nf_nat_range range;
       static_assert(offsetof(nf_nat_range2, base_proto) == offsetof(nf_nat_range, max_proto) + sizeof range.max_proto);
       std::memcpy(&range, &*info, sizeof range);
-      return nat_range(range, family);
+      NatRange decoded = nat_range(range, family);
+      decoded.base = ntohs(info->base_proto.all);
+      return decoded;
     }
   }
   return std::nullopt;
@@ -138,18 +142,19 @@ std::optional<NatRange> decode_nat(const xt::ExtensionView& extension, Family fa
 
 std::optional<Target> decode_nat(const xt::ExtensionView& extension, Family family, const NatTarget& target) {
   const auto range = decode_nat(extension, family);
-  constexpr unsigned known =
-      NF_NAT_RANGE_MAP_IPS | NF_NAT_RANGE_PROTO_SPECIFIED | NF_NAT_RANGE_PROTO_RANDOM_ALL | NF_NAT_RANGE_PERSISTENT;
+  constexpr unsigned known = NF_NAT_RANGE_MAP_IPS | NF_NAT_RANGE_PROTO_SPECIFIED | NF_NAT_RANGE_PROTO_RANDOM_ALL |
+                             NF_NAT_RANGE_PERSISTENT | NF_NAT_RANGE_PROTO_OFFSET;
   if (!range || (range->flags & ~known) != 0) return std::nullopt;
+  if ((range->base != 0) != ((range->flags & NF_NAT_RANGE_PROTO_OFFSET) != 0)) return std::nullopt;
   const auto has = [&](unsigned bit) { return (range->flags & bit) != 0; };
   const Address none{family, {}};
   if (!has(NF_NAT_RANGE_MAP_IPS) && (range->first != none || range->last != none)) return std::nullopt;
   if (!has(NF_NAT_RANGE_PROTO_SPECIFIED) && range->ports != PortRange{}) return std::nullopt;
   if (range->last < range->first || range->ports.last < range->ports.first) return std::nullopt;
   if (target.to_address.empty() && has(NF_NAT_RANGE_MAP_IPS)) return std::nullopt;
-  return nat_of(target,
-                has(NF_NAT_RANGE_MAP_IPS) ? std::optional(AddressRange{range->first, range->last}) : std::nullopt,
-                has(NF_NAT_RANGE_PROTO_SPECIFIED) ? std::optional(range->ports) : std::nullopt, range->flags);
+  return nat_of(
+      target, has(NF_NAT_RANGE_MAP_IPS) ? std::optional(AddressRange{range->first, range->last}) : std::nullopt,
+      has(NF_NAT_RANGE_PROTO_SPECIFIED) ? std::optional(range->ports) : std::nullopt, range->flags, range->base);
 }
 
 }  // namespace

@@ -9,7 +9,9 @@
 #include <linux/netfilter/xt_NFLOG.h>
 #include <linux/netfilter/xt_NFQUEUE.h>
 #include <linux/netfilter/xt_TCPMSS.h>
-#include <linux/netfilter/xt_addrtype.h>
+#include <linux/netfilter/xt_cgroup.h>
+#include <linux/netfilter/xt_connbytes.h>
+#include <linux/netfilter/xt_connlabel.h>
 #include <linux/netfilter/xt_connlimit.h>
 #include <linux/netfilter/xt_cpu.h>
 #include <linux/netfilter/xt_dscp.h>
@@ -22,6 +24,7 @@
 #include <linux/netfilter/xt_pkttype.h>
 #include <linux/netfilter/xt_quota.h>
 #include <linux/netfilter/xt_recent.h>
+#include <linux/netfilter/xt_rpfilter.h>
 #include <linux/netfilter/xt_socket.h>
 #include <linux/netfilter/xt_statistic.h>
 #include <linux/netfilter/xt_string.h>
@@ -33,45 +36,11 @@
 #include <span>
 
 #include "rule/words.h"
+#include "rule/xt/long_words.h"
+#include "rule/xt/word_parts.h"
 
 namespace sidetrack::xt {
 namespace {
-
-using Words = std::optional<std::string>;
-
-// The text of a field that a zero ends, or that is full; nothing where a word of it would end early.
-template <std::size_t size>
-std::string text_of(const char (&field)[size]) {
-  return {field, strnlen(field, size)};
-}
-
-std::string word(std::string_view text) {
-  const bool plain = !text.empty() && text.find_first_of(" \t\"'\\") == std::string_view::npos;
-  return plain ? std::string(text) : in_quotes(text);
-}
-
-bool is_flag(int value) { return value == 0 || value == 1; }
-
-// "5", "5:9"
-std::string interval(unsigned first, unsigned last) {
-  return first == last ? fmt::format("{}", first) : fmt::format("{}:{}", first, last);
-}
-
-// Names the options that are a bit each; nothing where another bit is set.
-struct NamedBit {
-  unsigned bit;
-  const char* words;
-};
-Words options_of(unsigned bits, std::span<const NamedBit> named) {
-  std::string words;
-  for (const NamedBit& each : named) {
-    if ((bits & each.bit) == 0) continue;
-    words += std::string(" ") + each.words;
-    bits &= ~each.bit;
-  }
-  if (bits != 0) return {};
-  return words;
-}
 
 template <std::size_t size>
 Words named(const char* const (&names)[size], std::size_t number) {
@@ -86,24 +55,10 @@ constexpr NamedBit socket_flags[] = {{XT_SOCKET_TRANSPARENT, "--transparent"},
                                      {XT_SOCKET_RESTORESKMARK, "--restore-skmark"}};
 Words socket_words(const xt_socket_mtinfo1& info) { return options_of(info.flags, socket_flags); }
 
-// So many of the longest unit of which that many are a whole number.
 Words limit_words(const xt_rateinfo& info) {
-  struct Unit {
-    const char* name;
-    std::uint32_t of;
-  };
-  constexpr Unit units[] = {{"day", XT_LIMIT_SCALE * 24 * 60 * 60},
-                            {"hour", XT_LIMIT_SCALE * 60 * 60},
-                            {"min", XT_LIMIT_SCALE * 60},
-                            {"sec", XT_LIMIT_SCALE}};
   constexpr std::uint32_t usual_burst = 5;
   if (info.avg == 0) return {};
-  const Unit* unit = &units[0];
-  for (const Unit& next : std::span(units).subspan(1)) {
-    if (info.avg > next.of || next.of / info.avg < next.of % info.avg) break;
-    unit = &next;
-  }
-  std::string words = fmt::format(" --limit {}/{}", unit->of / info.avg, unit->name);
+  std::string words = fmt::format(" --limit {}", rate(info.avg, XT_LIMIT_SCALE).words);
   if (info.burst != usual_burst) words += fmt::format(" --limit-burst {}", info.burst);
   return words;
 }
@@ -187,30 +142,6 @@ Words statistic_words(const xt_statistic_info& info) {
                      info.u.nth.packet);
 }
 
-std::string address_types(unsigned types) {
-  constexpr const char* names[] = {"UNSPEC",    "UNICAST",     "LOCAL",    "BROADCAST", "ANYCAST", "MULTICAST",
-                                   "BLACKHOLE", "UNREACHABLE", "PROHIBIT", "THROW",     "NAT",     "XRESOLVE"};
-  std::string words;
-  for (std::size_t i = 0; i < std::size(names); ++i) {
-    if ((types >> i & 1) != 0) words += (words.empty() ? "" : ",") + std::string(names[i]);
-  }
-  return words;
-}
-
-Words address_type_words(const xt_addrtype_info_v1& info) {
-  constexpr NamedBit limits[] = {{XT_ADDRTYPE_LIMIT_IFACE_IN, "--limit-iface-in"},
-                                 {XT_ADDRTYPE_LIMIT_IFACE_OUT, "--limit-iface-out"}};
-  std::string words;
-  const auto add = [&](unsigned types, unsigned inverted, const char* option) {
-    if (types != 0) words += fmt::format("{} {} {}", inverted != 0 ? " !" : "", option, address_types(types));
-  };
-  add(info.source, info.flags & XT_ADDRTYPE_INVERT_SOURCE, "--src-type");
-  add(info.dest, info.flags & XT_ADDRTYPE_INVERT_DEST, "--dst-type");
-  const Words rest = options_of(info.flags & ~unsigned{XT_ADDRTYPE_INVERT_SOURCE | XT_ADDRTYPE_INVERT_DEST}, limits);
-  if (!rest) return {};
-  return words + *rest;
-}
-
 // An interface, or the beginning of its name: as many bytes as the mask has.
 Words interface_words(const char (&name)[IFNAMSIZ], const char (&mask)[IFNAMSIZ]) {
   const std::string text = text_of(name);
@@ -268,6 +199,49 @@ Words string_words(const xt_string_info& info) {
   if ((flags & XT_STRING_FLAG_IGNORECASE) != 0) words += " --icase";
   return words;
 }
+
+Words class_words(const xt_cgroup_info_v0& info) {
+  if (info.invert > 1) return {};
+  return fmt::format("{} --cgroup {}", info.invert != 0 ? " !" : "", info.id);
+}
+
+// A path has a kind of its own, but for that of the root.
+Words cgroup_words(const xt_cgroup_info_v2& info) {
+  const bool asks_class = info.has_path == 0 && info.has_classid == 1 && info.invert_path == 0;
+  if (asks_class) return class_words({info.classid, info.invert_classid});
+  const bool asks_root = info.has_path == 1 && info.has_classid == 0 && info.invert_classid == 0 &&
+                         info.invert_path <= 1 && text_of(info.path) == "/" &&
+                         std::ranges::count(info.path, '\0') == sizeof info.path - 1;
+  if (!asks_root) return {};
+  return info.invert_path != 0 ? " ! --path \"/\"" : " --path \"/\"";
+}
+
+Words connbytes_words(const xt_connbytes_info& info) {
+  constexpr const char* modes[] = {"packets", "bytes", "avgpkt"};
+  constexpr const char* directions[] = {"original", "reply", "both"};
+  const Words mode = named(modes, info.what);
+  const Words direction = named(directions, info.direction);
+  if (!mode || !direction) return {};
+  // An interval that ends before it begins is an inverted one.
+  const bool inverted = info.count.from > info.count.to;
+  const std::uint64_t first = inverted ? info.count.to : info.count.from;
+  const std::uint64_t last = inverted ? info.count.from : info.count.to;
+  const std::string end = last == 0xffffffff ? "" : fmt::format("{}", last);
+  return fmt::format("{} --connbytes {}:{} --connbytes-mode {} --connbytes-dir {}", inverted ? " !" : "", first, end,
+                     *mode, *direction);
+}
+
+Words connlabel_words(const xt_connlabel_mtinfo& info) {
+  if ((info.options & ~unsigned{XT_CONNLABEL_OP_INVERT | XT_CONNLABEL_OP_SET}) != 0) return {};
+  return fmt::format("{} --label \"{}\"{}", (info.options & XT_CONNLABEL_OP_INVERT) != 0 ? " !" : "", info.bit,
+                     (info.options & XT_CONNLABEL_OP_SET) != 0 ? " --set" : "");
+}
+
+constexpr NamedBit rpfilter_flags[] = {{XT_RPFILTER_LOOSE, "--loose"},
+                                       {XT_RPFILTER_VALID_MARK, "--validmark"},
+                                       {XT_RPFILTER_ACCEPT_LOCAL, "--accept-local"},
+                                       {XT_RPFILTER_INVERT, "--invert"}};
+Words rpfilter_words(const xt_rpfilter_info& info) { return options_of(info.flags, rpfilter_flags); }
 
 Words recent_words(const xt_recent_mtinfo_v1& info) {
   constexpr NamedBit actions[] = {{XT_RECENT_SET, "--set"},
@@ -412,7 +386,6 @@ constexpr Row rows[] = {
     {match, "ecn", 0, 0, read<xt_ecn_info, ecn_words>},
     {match, "mac", 0, 0, read<xt_mac_info, mac_words>},
     {match, "statistic", 0, 0, read<xt_statistic_info, statistic_words>},
-    {match, "addrtype", 1, 1, read<xt_addrtype_info_v1, address_type_words>},
     {match, "physdev", 0, 0, read<xt_physdev_info, physdev_words>},
     {match, "helper", 0, 0, read<xt_helper_info, helper_words>},
     {match, "cpu", 0, 0, read<xt_cpu_info, cpu_words>},
@@ -421,6 +394,16 @@ constexpr Row rows[] = {
     {match, "recent", 1, 1, read<xt_recent_mtinfo_v1, recent_words>},
     {match, "icmp", 0, 0, read<IcmpInfo, icmpv4_words>},
     {match, "icmp6", 0, 0, read<IcmpInfo, icmpv6_words>},
+    {match, "hashlimit", 3, 3, read<xt_hashlimit_mtinfo3, hashlimit_words>},
+    {match, "time", 0, 0, read<xt_time_info, time_words>},
+    {match, "u32", 0, 0, read<xt_u32, u32_words>},
+    {match, "bpf", 1, 1, read<xt_bpf_info_v1, bpf_words>},
+    {match, "policy", 0, 0, read<xt_policy_info, policy_words>},
+    {match, "cgroup", 0, 0, read<xt_cgroup_info_v0, class_words>},
+    {match, "cgroup", 2, 2, read<xt_cgroup_info_v2, cgroup_words>},
+    {match, "connbytes", 0, 0, read<xt_connbytes_info, connbytes_words>},
+    {match, "connlabel", 0, 0, read<xt_connlabel_mtinfo, connlabel_words>},
+    {match, "rpfilter", 0, 0, read<xt_rpfilter_info, rpfilter_words>},
     {target, "NFLOG", 0, 0, read<xt_nflog_info, nflog_words>},
     {target, "LOG", 0, 0, read<xt_log_info, log_words>},
     {target, "TRACE", 0, 0, read<Nothing, no_words>},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What every kind of match and target knows of itself. A new kind has its example here, or does not compile.
 #include <gtest/gtest.h>
+#include <linux/rtnetlink.h>
 
 #include <array>
 #include <optional>
@@ -19,6 +20,7 @@ const std::array<Match, std::variant_size_v<Match>> matches = {
     AddressMatch{End::destination, {*AddressRange::parse("10.0.0.0/8")}, false},
     ProtocolMatch{Protocol::udp, false},
     PortMatch{End::destination, {{80, 90}}, true},
+    EitherPortMatch{{{80, 84}, {443, 443}}, false},
     TcpFlagsMatch{0x12, 0x12, false},
     OwnerMatch{OwnerKind::gid, {{1337, 1337}}, false},
     ConntrackStateMatch{ConntrackStateMatch::related | ConntrackStateMatch::established, false},
@@ -27,6 +29,7 @@ const std::array<Match, std::variant_size_v<Match>> matches = {
     ConnmarkMatch{1, 3, true},
     SocketMatch{false},
     SetMatch{End::source, "hosts", 7, std::vector{*AddressRange::parse("10.0.0.1")}, false},
+    AddressTypeMatch{End::source, 1 << RTN_LOCAL | 1 << RTN_BROADCAST, true},
     CgroupMatch{"kubepods/pod1", 0, false},
     CommentMatch{"two words"},
     UnknownMatch{"-m something --else"},

@@ -364,9 +364,12 @@ TEST(XtMatch, WhatConntrackIsAskedFor) {
   EXPECT_EQ(words(direction, 0, 0), "-m conntrack --ctdir ORIGINAL");
   EXPECT_EQ(words(direction, direction, 0), "-m conntrack --ctdir REPLY");
   EXPECT_EQ(words(state, direction, 1), "?");
-  EXPECT_EQ(words(state, 0, XT_CONNTRACK_STATE_SNAT), "?");
-  EXPECT_EQ(words(state, 0, XT_CONNTRACK_STATE_DNAT | 1), "?");
-  EXPECT_EQ(words(state | direction, 0, 1), "?");
+  EXPECT_EQ(words(state, 0, XT_CONNTRACK_STATE_SNAT), "-m conntrack --ctstate SNAT");
+  EXPECT_EQ(words(state, 0, XT_CONNTRACK_STATE_DNAT | 1), "-m conntrack --ctstate INVALID,DNAT");
+  EXPECT_EQ(words(state, 0, 1 << 14), "?");
+  EXPECT_EQ(words(state | direction, 0, 1), "-m conntrack --ctstate INVALID --ctdir ORIGINAL");
+  EXPECT_EQ(words(state | XT_CONNTRACK_STATUS, 0, 1), "-m conntrack --ctstate INVALID --ctstatus NONE");
+  EXPECT_EQ(words(XT_CONNTRACK_STATE_ALIAS * 2, 0, 0), "?");
   EXPECT_EQ(words(0, 0, 1), "?");
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "unit/space/random_rules.h"
 
+#include <linux/rtnetlink.h>
+
 #include <algorithm>
 
 #include "unit/live_rules.h"
@@ -42,7 +44,7 @@ Match random_match(Random& random) {
   const End end = random.one_in(3) ? End::source : End::destination;
   static const char* const ranges[] = {"10.0.0.0/8",  "192.0.2.2",          "127.0.0.0/8", "203.0.113.0/24",
                                        "2001:db8::2", "2001:db8:ffff::/48", "::1"};
-  switch (random.below(12)) {
+  switch (random.below(14)) {
     case 0:
       return InterfaceMatch{random.one_in(2) ? InterfaceDirection::in : InterfaceDirection::out,
                             random.one_in(2) ? "lo" : "eth+", negated};
@@ -67,6 +69,15 @@ Match random_match(Random& random) {
     case 11:
       return TcpFlagsMatch{static_cast<std::uint8_t>(random.one_in(2) ? 0x12 : 0x17),
                            static_cast<std::uint8_t>(random.one_in(2) ? 0x02 : 0x12), negated};
+    case 12: {
+      AddressTypeMatch match{end, random.one_in(2) ? std::uint16_t{1 << RTN_LOCAL} : std::uint16_t{1 << RTN_UNICAST},
+                             negated};
+      if (random.one_in(3)) match.types |= 1 << RTN_MULTICAST | 1 << RTN_BROADCAST;
+      if (random.one_in(4)) match.limit = random.one_in(2) ? InterfaceDirection::in : InterfaceDirection::out;
+      return match;
+    }
+    case 13:
+      return EitherPortMatch{{{static_cast<std::uint16_t>(random.below(100)), 443}}, negated};
     default:
       return UnknownMatch{"-m statistic --mode random"};
   }

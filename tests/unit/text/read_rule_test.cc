@@ -51,7 +51,9 @@ TEST(ReadRule, IsAsItsWordsAre) {
            "-A C -m cgroup --path kubepods/a -j RETURN",
            "-A C -m cgroup ! --path \"with space\" -j RETURN",
            "-A C -m owner --socket-exists -j RETURN",
+           "-A C -p tcp -m multiport ! --ports 80,8000:8080 -j DROP",
            "-A C -m conntrack --ctstate INVALID -j DROP",
+           "-A C -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP",
            "-A C -m conntrack --ctstate NEW -j ACCEPT",
            "-A C -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT",
            "-A C -m conntrack ! --ctstate UNTRACKED -j ACCEPT",
@@ -96,7 +98,7 @@ TEST(ReadRule, IsAsItsWordsAre) {
 TEST(ReadRule, SaysWhatIsNotUnderstood) {
   // With the module that it is of.
   for (const auto& [module, match] : std::vector<std::pair<std::string, std::string>>{
-           {"", "-m addrtype --dst-type LOCAL"},
+           {"", "-m addrtype --dst-type LATER"},
            {"", "-p 256"},
            {"", "-p nonsense"},
            {"", "--dport 65536"},

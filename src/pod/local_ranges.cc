@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "pod/local_ranges.h"
+
+namespace sidetrack {
+
+std::vector<AddressRange> own_ranges(const Interface& interface, Family family) {
+  std::vector<AddressRange> all;
+  for (const InterfaceAddress& own : interface.addresses) {
+    if (own.address.family != family || !own.is_local) continue;
+    const bool whole = interface.name == "lo" && family == Family::ipv4;
+    all.push_back(whole ? AddressRange::prefix(own.address, own.prefix_length) : AddressRange::single(own.address));
+  }
+  return all;
+}
+
+std::vector<AddressRange> broadcast_ranges(const Interface& interface, bool first_is_broadcast) {
+  std::vector<AddressRange> all;
+  for (const InterfaceAddress& own : interface.addresses) {
+    if (own.address.family != Family::ipv4 || own.prefix_length > 30) continue;
+    const AddressRange network = AddressRange::prefix(own.address, own.prefix_length);
+    if (network.last != own.address) all.push_back(AddressRange::single(network.last));
+    if (first_is_broadcast && network.first != own.address) all.push_back(AddressRange::single(network.first));
+  }
+  return all;
+}
+
+}  // namespace sidetrack
