@@ -43,12 +43,16 @@ std::string limit_words(const RawExpression& limit, bool native) {
 }
 
 std::string log_words(const RawExpression& log, bool native) {
+  native = native || !log.has(NFTA_LOG_GROUP);  // iptables has no words for the others
   std::string words = native ? "log" : "-j NFLOG";
   const auto add = [&](std::uint32_t number, const char* of_nft, const char* of_iptables) {
     words += fmt::format(" {} {}", native ? of_nft : of_iptables, number);
   };
-  const bool is_other = log.has(NFTA_LOG_LEVEL) || log.has(NFTA_LOG_FLAGS);
-  if (is_other || (!native && !log.has(NFTA_LOG_GROUP))) return log.words();
+  constexpr const char* levels[] = {"emerg", "alert", "crit", "err", "warn", "notice", "info", "debug", "audit"};
+  constexpr std::uint32_t usual_level = 4;
+  const std::uint32_t level = log.has(NFTA_LOG_LEVEL) ? log.u32(NFTA_LOG_LEVEL) : usual_level;
+  const bool is_other = log.u32(NFTA_LOG_FLAGS) != 0 || level >= std::size(levels);
+  if (is_other) return log.words();
   if (log.has(NFTA_LOG_PREFIX)) {
     const std::string prefix = log.text(NFTA_LOG_PREFIX);
     const bool plain = !native && prefix.find_first_of(" \t\"'\\") == std::string::npos && !prefix.empty();
@@ -56,9 +60,38 @@ std::string log_words(const RawExpression& log, bool native) {
   }
   const std::uint16_t group = log.u16(NFTA_LOG_GROUP);
   if (native ? log.has(NFTA_LOG_GROUP) : group != 0) add(group, "group", "--nflog-group");
+  if (native && level != usual_level) words += fmt::format(" level {}", levels[level]);
   if (log.has(NFTA_LOG_SNAPLEN)) add(log.u32(NFTA_LOG_SNAPLEN), "snaplen", "--nflog-size");
   if (log.has(NFTA_LOG_QTHRESHOLD)) add(log.u16(NFTA_LOG_QTHRESHOLD), "queue-threshold", "--nflog-threshold");
   return words;
+}
+
+std::string condition_words(const RawExpression& condition) {
+  if (condition.name() == "quota" && condition.has(NFTA_QUOTA_BYTES)) {
+    const bool is_over = (condition.u32(NFTA_QUOTA_FLAGS) & NFT_QUOTA_F_INV) != 0;
+    return fmt::format("quota {}{} bytes", is_over ? "over " : "", condition.u64(NFTA_QUOTA_BYTES));
+  }
+  if (condition.name() == "connlimit" && condition.has(NFTA_CONNLIMIT_COUNT)) {
+    const bool is_over = (condition.u32(NFTA_CONNLIMIT_FLAGS) & NFT_CONNLIMIT_F_INV) != 0;
+    return fmt::format("ct count {}{}", is_over ? "over " : "", condition.u32(NFTA_CONNLIMIT_COUNT));
+  }
+  constexpr const char* operations[] = {"add", "update", "delete"};  // NFT_DYNSET_OP_…
+  const std::uint32_t operation = condition.u32(NFTA_DYNSET_OP);
+  const bool is_plain = condition.name() == "dynset" && condition.has(NFTA_DYNSET_SET_NAME) &&
+                        operation < std::size(operations) && !condition.has(NFTA_DYNSET_EXPR) &&
+                        !condition.has(NFTA_DYNSET_EXPRESSIONS);
+  if (is_plain) return fmt::format("{} @{}", operations[operation], condition.text(NFTA_DYNSET_SET_NAME));
+  return condition.words();
+}
+
+std::string end_words(const RawExpression& end) {
+  if (end.name() != "queue" || !end.has(NFTA_QUEUE_NUM) || end.has(NFTA_QUEUE_SREG_QNUM)) return end.words();
+  const unsigned first = end.u16(NFTA_QUEUE_NUM), count = end.u16(NFTA_QUEUE_TOTAL), flags = end.u16(NFTA_QUEUE_FLAGS);
+  std::string words = "queue";
+  if ((flags & NFT_QUEUE_FLAG_BYPASS) != 0) words += " flags bypass";
+  if ((flags & NFT_QUEUE_FLAG_CPU_FANOUT) != 0) words += words == "queue" ? " flags fanout" : ",fanout";
+  words += fmt::format(" to {}", first);
+  return count > 1 ? words + fmt::format("-{}", first + count - 1) : words;
 }
 
 }  // namespace sidetrack::nft

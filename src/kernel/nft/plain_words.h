@@ -14,4 +14,9 @@ namespace sidetrack::nft {
 // "-j NFLOG --nflog-prefix seen --nflog-group 3", "log prefix \"seen\" group 3"
 [[nodiscard]] std::string log_words(const RawExpression& log, bool native);
 
+// "quota over 1000 bytes", "ct count 10", "update @seen": of what the rule goes on after or not.
+[[nodiscard]] std::string condition_words(const RawExpression& condition);
+// "queue num 1-3 bypass": of what ends a rule.
+[[nodiscard]] std::string end_words(const RawExpression& end);
+
 }  // namespace sidetrack::nft

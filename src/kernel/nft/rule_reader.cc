@@ -9,10 +9,12 @@
 #include <algorithm>
 #include <span>
 
+#include "kernel/nft/loaded_value.h"
 #include "kernel/nft/names.h"
 #include "kernel/nft/plain_words.h"
 #include "kernel/nft/raw_expression.h"
 #include "kernel/nft/registers.h"
+#include "kernel/nft/test_words.h"
 #include "rule/nft/comparison.h"
 #include "rule/xt/rule_extensions.h"
 
@@ -153,6 +155,26 @@ class Reader {
     if (tproxy_) return opaque("a match after tproxy");
     for (Branch& branch : branches_) branch.emplace_back(UnknownMatch{words});
   }
+  // A test of what was loaded just before, if whether it could be loaded is not known either: one condition.
+  void unknown_test(const std::string& loaded, const std::string& words) {
+    for (Branch& branch : branches_) {
+      if (!tproxy_ && !branch.empty() && branch.back() == Match(UnknownMatch{loaded})) branch.pop_back();
+    }
+    unknown(words);
+  }
+  // The protocol of the packets that come here, if all are of one.
+  [[nodiscard]] std::optional<Protocol> protocol() const {
+    std::optional<Protocol> found;
+    for (const Branch& branch : branches_) {
+      const ProtocolMatch* match = nullptr;
+      for (const Match& each : branch) {
+        if (const auto* one = std::get_if<ProtocolMatch>(&each); one != nullptr && !one->negated) match = one;
+      }
+      if (match == nullptr || (found && *found != match->protocol)) return {};
+      found = match->protocol;
+    }
+    return found;
+  }
   void end_never(const std::string& words) {
     branches_.clear();
     if (made_.empty()) emit(NonTerminating{words});
@@ -209,10 +231,11 @@ class Reader {
   void take_ct(const RawExpression& e) {
     const std::uint32_t key = e.u32(NFTA_CT_KEY);
     if (e.has(NFTA_CT_SREG)) return store_ct(e, key);
-    if (e.has(NFTA_CT_DIRECTION)) return forget(e);
+    if (e.has(NFTA_CT_DIRECTION) || ct_size(key) == 0) return take_unknown_load(e);
     load(e, NFTA_CT_DREG, {.of = Value::Of::ct, .key = key, .size = ct_size(key), .epoch = changed_.size()});
   }
   void take_payload(const RawExpression& e) {
+    if (e.has(NFTA_PAYLOAD_SREG)) return store_payload(e);
     load(e, NFTA_PAYLOAD_DREG,
          {.of = Value::Of::payload,
           .key = e.u32(NFTA_PAYLOAD_BASE),
@@ -223,6 +246,12 @@ class Reader {
     if (e.u32(NFTA_SOCKET_KEY) != std::uint32_t{NFT_SOCKET_CGROUPV2}) return take_unknown_load(e);
     load(e, NFTA_SOCKET_DREG,
          {.of = Value::Of::socket, .key = NFT_SOCKET_CGROUPV2, .offset = e.u32(NFTA_SOCKET_LEVEL), .size = 8});
+  }
+  void take_fib(const RawExpression& e) {
+    const std::uint32_t flags = e.u32(NFTA_FIB_FLAGS);
+    const auto words = fib_words(flags);
+    if (e.u32(NFTA_FIB_RESULT) != NFT_FIB_RESULT_ADDRTYPE || !words) return take_unknown_load(e);
+    load(e, NFTA_FIB_DREG, {.of = Value::Of::fib, .key = flags, .size = 4, .words = *words + " type"});
   }
   void take_immediate(const RawExpression& e) {
     if (e.u32(NFTA_IMMEDIATE_DREG) == NFT_REG_VERDICT) return take_verdict(e);
@@ -238,7 +267,7 @@ class Reader {
     const std::vector<Value> from = registers_.read(e.u32(NFTA_BITWISE_SREG), size);
     const bool plain = e.u32(NFTA_BITWISE_OP) == std::uint32_t{NFT_BITWISE_BOOL} && from.size() == 1 &&
                        from.front().size == size && mask.size() == size && xor_value.size() == size;
-    if (!plain || from.front().of == Value::Of::constant || from.front().of == Value::Of::unknown) {
+    if (!plain || from.front().of == Value::Of::constant) {
       return calculated(e, NFTA_BITWISE_DREG, size);
     }
     Value value = from.front();
@@ -257,8 +286,8 @@ class Reader {
     const std::uint32_t length = e.u32(NFTA_BYTEORDER_LEN);
     const std::vector<Value> from = registers_.read(e.u32(NFTA_BYTEORDER_SREG), length);
     const bool plain = from.size() == 1 && from.front().size == length && length == e.u32(NFTA_BYTEORDER_SIZE) &&
-                       (length == 2 || length == 4) && !from.front().changed();
-    if (!plain || (from.front().of != Value::Of::meta && from.front().of != Value::Of::ct)) {
+                       (length == 2 || length == 4 || length == 8) && !from.front().changed();
+    if (!plain || from.front().of == Value::Of::constant || from.front().of == Value::Of::payload) {
       return calculated(e, NFTA_BYTEORDER_DREG, length);
     }
     Value value = from.front();
@@ -328,6 +357,8 @@ class Reader {
     const std::vector<Value> values = registers_.read(from, size);
     const auto ways = size > 0 ? within(values, bounds, negated) : std::nullopt;
     if (ways) return match(*ways);
+    if (values.size() == 1 && size > 0)
+      return unknown_test(values.front().words, test_words(values.front(), bounds, negated, families_, protocol()));
     std::string what = values.empty() ? registers_.forgotten() : std::string();
     for (const Value& value : values) what += (what.empty() ? "" : " . ") + words(value);
     unknown(fmt::format("{}: {}", what, e.words()));
@@ -424,6 +455,10 @@ class Reader {
     for (const KernelElement& element : set.elements) bounds.emplace_back(element.first, element.last);
     const auto ways = within(values, bounds, negated);
     if (ways) return match(*ways);
+    constexpr std::size_t few = 16;
+    const bool is_anonymous = e.text(NFTA_LOOKUP_SET).starts_with("__set");
+    if (is_anonymous && values.size() == 1 && bounds.size() <= few)
+      return unknown_test(values.front().words, test_words(values.front(), bounds, negated, families_, protocol()));
     std::string what = values.empty() ? registers_.forgotten() : std::string();
     for (const Value& value : values) what += (what.empty() ? "" : " . ") + words(value);
     unknown(fmt::format("{} {}@{}", what, negated ? "!= " : "", e.text(NFTA_LOOKUP_SET)));
@@ -531,7 +566,10 @@ class Reader {
       // Of these nothing is matched that the model knows.
       if (key == NFT_META_PRIORITY || key == NFT_META_NFTRACE || key == NFT_META_PKTTYPE || key == NFT_META_SECMARK) {
         const bool traces = key == NFT_META_NFTRACE && constant<std::uint8_t>(e.u32(NFTA_META_SREG), false) == 1;
-        return effect(NonTerminating{traces && !context_.native ? "-j TRACE" : e.words()});
+        const Value* value = registers_.at(e.u32(NFTA_META_SREG));
+        const Value key_of_meta{.of = Value::Of::meta, .key = key, .size = meta_size(key)};
+        if (traces && !context_.native) return effect(NonTerminating{"-j TRACE"});
+        return effect(NonTerminating{value != nullptr ? words(key_of_meta) + " set " + words(*value) : e.words()});
       }
       return opaque(e.words());
     }
@@ -557,6 +595,35 @@ class Reader {
     }
   }
 
+  // ip dscp set cs1: of what no match of the model asks for.
+  void store_payload(const RawExpression& e) {
+    const std::uint32_t base = e.u32(NFTA_PAYLOAD_BASE), first = e.u32(NFTA_PAYLOAD_OFFSET);
+    const std::uint32_t end = first + e.u32(NFTA_PAYLOAD_LEN);
+    const auto is_beside = [&](std::uint32_t from, std::uint32_t to) { return end <= from || to <= first; };
+    bool is_harmless = base == NFT_PAYLOAD_LL_HEADER;
+    if (base == NFT_PAYLOAD_NETWORK_HEADER && families_ == Families(Family::ipv4))
+      is_harmless = is_beside(9, 10) && end <= 12;
+    if (base == NFT_PAYLOAD_NETWORK_HEADER && families_ == Families(Family::ipv6))
+      is_harmless = is_beside(6, 7) && end <= 8;
+    if (base == NFT_PAYLOAD_TRANSPORT_HEADER) is_harmless = first >= 4 && is_beside(13, 14);
+    const Value* from = registers_.at(e.u32(NFTA_PAYLOAD_SREG));
+    if (!is_harmless || from == nullptr || tproxy_) return opaque(e.words());
+    const Value to{.of = Value::Of::payload, .key = base, .offset = first, .size = end - first};
+    effect(NonTerminating{words(to) + " set " + words(*from)});
+  }
+
+  // tcp option maxseg size set 1400. Where that fails the rule breaks off, since Linux 5.17.
+  void take_exthdr(const RawExpression& e) {
+    if (!e.has(NFTA_EXTHDR_SREG)) return take_unknown_load(e);
+    const auto option = loaded_value(e);
+    const Value* from = registers_.at(e.u32(NFTA_EXTHDR_SREG));
+    if (!option || from == nullptr || e.u32(NFTA_EXTHDR_OP) != std::uint32_t{NFT_EXTHDR_OP_TCPOPT} || tproxy_)
+      return opaque(e.words());
+    const std::string text = option->value.words + " set " + words(*from);
+    effect(NonTerminating{text});
+    unknown(text);
+  }
+
   // ct mark set meta mark, ct zone set 1
   void store_ct(const RawExpression& e, std::uint32_t key) {
     const std::uint32_t source = e.u32(NFTA_CT_SREG);
@@ -571,6 +638,9 @@ class Reader {
       if (itself && from->changed()) return effect(SetConnmark{host_number(from->xor_value), ~host_number(from->mask)});
       if (const auto mark = constant<std::uint32_t>(source, false)) return effect(SetConnmark{*mark, 0xffffffff});
     }
+    const bool is_harmless = key == NFT_CT_LABELS || key == NFT_CT_EVENTMASK || key == NFT_CT_SECMARK;
+    if (is_harmless && from != nullptr)
+      return effect(NonTerminating{words(Value{.of = Value::Of::ct, .key = key}) + " set " + words(*from)});
     opaque(e.words());
   }
 
@@ -667,13 +737,17 @@ class Reader {
   }
 
   // Those that are opaque: whether the rule goes on after it is not known …
-  void take_condition(const RawExpression& e) { unknown(e.words()); }
+  void take_condition(const RawExpression& e) { unknown(condition_words(e)); }
   void take_limit(const RawExpression& e) { unknown(limit_words(e, context_.native)); }
   // … or it certainly does.
   void take_log(const RawExpression& e) { effect(NonTerminating{log_words(e, context_.native)}); }
   void take_side_effect(const RawExpression& e) { effect(NonTerminating{e.words()}); }
-  void take_unknown_load(const RawExpression& e) { forget(e); }
-  void take_unknown_end(const RawExpression& e) { opaque(e.words()); }
+  void take_unknown_load(const RawExpression& e) {
+    const auto loaded = loaded_value(e);
+    if (!loaded || !registers_.load(loaded->destination, loaded->value)) return forget(e);
+    if (loaded->may_break_off) unknown(loaded->value.words);
+  }
+  void take_unknown_end(const RawExpression& e) { opaque(end_words(e)); }
   void take_object(const RawExpression& e) {
     switch (e.u32(NFTA_OBJREF_IMM_TYPE)) {
       case NFT_OBJECT_COUNTER:
@@ -717,7 +791,9 @@ std::span<const Reader::Kind> Reader::kinds() {
   static constexpr Kind all[] = {
       {"meta", attributes(NFTA_META_KEY, NFTA_META_DREG, NFTA_META_SREG), &Reader::take_meta},
       {"ct", attributes(NFTA_CT_KEY, NFTA_CT_DREG, NFTA_CT_SREG, NFTA_CT_DIRECTION), &Reader::take_ct},
-      {"payload", attributes(NFTA_PAYLOAD_DREG, NFTA_PAYLOAD_BASE, NFTA_PAYLOAD_OFFSET, NFTA_PAYLOAD_LEN),
+      {"payload",
+       attributes(NFTA_PAYLOAD_DREG, NFTA_PAYLOAD_BASE, NFTA_PAYLOAD_OFFSET, NFTA_PAYLOAD_LEN, NFTA_PAYLOAD_SREG,
+                  NFTA_PAYLOAD_CSUM_TYPE, NFTA_PAYLOAD_CSUM_OFFSET, NFTA_PAYLOAD_CSUM_FLAGS),
        &Reader::take_payload},
       {"immediate", attributes(NFTA_IMMEDIATE_DREG, NFTA_IMMEDIATE_DATA), &Reader::take_immediate},
       {"bitwise",
@@ -752,11 +828,11 @@ std::span<const Reader::Kind> Reader::kinds() {
       {"flow_offload", any_attributes, &Reader::take_condition},
       {"log", any_attributes, &Reader::take_log},
       {"last", any_attributes, &Reader::take_side_effect},
-      {"fib", any_attributes, &Reader::take_unknown_load},
+      {"fib", attributes(NFTA_FIB_DREG, NFTA_FIB_RESULT, NFTA_FIB_FLAGS), &Reader::take_fib},
       {"socket", attributes(NFTA_SOCKET_KEY, NFTA_SOCKET_DREG, NFTA_SOCKET_LEVEL), &Reader::take_socket},
       {"rt", any_attributes, &Reader::take_unknown_load},
       {"osf", any_attributes, &Reader::take_unknown_load},
-      {"exthdr", any_attributes, &Reader::take_unknown_load},
+      {"exthdr", any_attributes, &Reader::take_exthdr},
       {"hash", any_attributes, &Reader::take_unknown_load},
       {"numgen", any_attributes, &Reader::take_unknown_load},
       {"xfrm", any_attributes, &Reader::take_unknown_load},

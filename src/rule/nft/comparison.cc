@@ -116,6 +116,7 @@ std::optional<Alternatives> compared_field(const Value& value, std::span<const B
 std::optional<Alternatives> fields_condition(const Value& value, const std::string& bytes, std::optional<Family> family,
                                              const DecodeContext& context) {
   std::vector<Match> matches;
+  bool any_known = false;
   for (std::uint32_t at = 0; at < value.size;) {
     const Field* field = field_at(value.key, value.offset + at, family);
     const bool protocol = is_protocol(value.key, value.offset + at, family);
@@ -128,6 +129,7 @@ std::optional<Alternatives> fields_condition(const Value& value, const std::stri
     }
     const Bounds same{bytes.substr(at, part.size), bytes.substr(at, part.size)};
     at += part.size;
+    any_known = any_known || field != nullptr || protocol;
     if (field != nullptr || protocol) {
       const auto condition = compared_field(part, std::span(&same, 1), false, family, context);
       if (!condition || condition->size() > 1) return std::nullopt;
@@ -137,6 +139,7 @@ std::optional<Alternatives> fields_condition(const Value& value, const std::stri
       matches.emplace_back(UnknownMatch{fmt::format("{} {}", words(part), hex(same.first))});
     }
   }
+  if (!any_known) return std::nullopt;
   return Alternatives{std::move(matches)};
 }
 

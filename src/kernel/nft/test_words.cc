@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "kernel/nft/test_words.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <linux/if_packet.h>
+#include <linux/netfilter/nf_conntrack_common.h>
+#include <linux/netfilter/nf_tables.h>
+
+#include <algorithm>
+
+#include "kernel/nft/loaded_value.h"
+#include "rule/nft/expression.h"
+#include "rule/words.h"
+
+namespace sidetrack::nft {
+namespace {
+
+// Fields of headers that no match of the model asks for.
+struct HeaderField {
+  const char* words;
+  std::uint32_t base, offset, size;
+  std::optional<Family> family{};
+  std::optional<Protocol> protocol{};
+  std::uint32_t mask = 0;  // it is a part of these bytes; 0: all of them
+};
+constexpr auto nh = std::uint32_t{NFT_PAYLOAD_NETWORK_HEADER}, th = std::uint32_t{NFT_PAYLOAD_TRANSPORT_HEADER},
+               ll = std::uint32_t{NFT_PAYLOAD_LL_HEADER};
+constexpr HeaderField header_fields[] = {
+    {"ip dscp", nh, 1, 1, Family::ipv4, {}, 0xfc},
+    {"ip ecn", nh, 1, 1, Family::ipv4, {}, 0x03},
+    {"ip length", nh, 2, 2, Family::ipv4},
+    {"ip id", nh, 4, 2, Family::ipv4},
+    {"ip ttl", nh, 8, 1, Family::ipv4},
+    {"ip6 dscp", nh, 0, 2, Family::ipv6, {}, 0x0fc0},
+    {"ip6 length", nh, 4, 2, Family::ipv6},
+    {"ip6 hoplimit", nh, 7, 1, Family::ipv6},
+    {"ether daddr", ll, 0, 6},
+    {"ether saddr", ll, 6, 6},
+    {"icmp type", th, 0, 1, {}, Protocol::icmp},
+    {"icmp code", th, 1, 1, {}, Protocol::icmp},
+    {"icmpv6 type", th, 0, 1, {}, Protocol::icmpv6},
+    {"icmpv6 code", th, 1, 1, {}, Protocol::icmpv6},
+    {"udp length", th, 4, 2, {}, Protocol::udp},
+    {"tcp sequence", th, 4, 4, {}, Protocol::tcp},
+    {"tcp window", th, 14, 2, {}, Protocol::tcp},
+};
+
+struct NamedValue {
+  Value::Of of;
+  std::uint32_t key, number;
+  const char* name;
+};
+constexpr NamedValue named_values[] = {{Value::Of::meta, NFT_META_PKTTYPE, PACKET_HOST, "host"},
+                                       {Value::Of::meta, NFT_META_PKTTYPE, PACKET_BROADCAST, "broadcast"},
+                                       {Value::Of::meta, NFT_META_PKTTYPE, PACKET_MULTICAST, "multicast"},
+                                       {Value::Of::meta, NFT_META_PKTTYPE, PACKET_OTHERHOST, "other"}};
+
+struct NamedBit {
+  std::uint32_t bit;
+  const char* name;
+};
+constexpr NamedBit statuses[] = {{IPS_EXPECTED, "expected"},   {IPS_SEEN_REPLY, "seen-reply"}, {IPS_ASSURED, "assured"},
+                                 {IPS_CONFIRMED, "confirmed"}, {IPS_SRC_NAT, "snat"},          {IPS_DST_NAT, "dnat"},
+                                 {IPS_DYING, "dying"}};
+
+const HeaderField* header_field(const Value& value, Families families, std::optional<Protocol> protocol) {
+  if (value.of != Value::Of::payload) return nullptr;
+  const std::uint32_t mask = value.changed() && value.size <= 4 ? number_of(value, value.mask) : 0;
+  const auto* found = std::ranges::find_if(header_fields, [&](const HeaderField& each) {
+    return each.base == value.key && each.offset == value.offset && each.size == value.size && each.mask == mask &&
+           (!each.family || families == Families(*each.family)) && (!each.protocol || protocol == each.protocol);
+  });
+  return found != std::end(header_fields) ? found : nullptr;
+}
+
+// "dnat", of a status of which one of these bits is set.
+std::optional<std::string> status_names(const Value& value, std::span<const Bounds> bounds) {
+  const bool asks_bits = value.is_ct(NFT_CT_STATUS) && value.changed() && !value.swapped && bounds.size() == 1 &&
+                         number_of(value, value.xor_value) == 0 && number_of(value, bounds.front().first) == 0 &&
+                         bounds.front().first == bounds.front().second;
+  if (!asks_bits) return {};
+  std::uint32_t bits = number_of(value, value.mask);
+  std::string names;
+  for (const NamedBit& each : statuses) {
+    if ((bits & each.bit) == 0) continue;
+    names += (names.empty() ? "" : ",") + std::string(each.name);
+    bits &= ~each.bit;
+  }
+  return bits == 0 ? std::optional(names) : std::nullopt;
+}
+
+bool is_text(const Value& value) {
+  constexpr std::uint32_t texts[] = {NFT_META_IIFNAME, NFT_META_OIFNAME, NFT_META_IIFKIND, NFT_META_OIFKIND,
+                                     NFT_META_SDIFNAME};
+  return value.is_ct(NFT_CT_HELPER) ||
+         (value.of == Value::Of::meta && std::ranges::find(texts, value.key) != std::end(texts));
+}
+
+std::string one(const Value& value, const std::string& bytes, const HeaderField* field) {
+  if (is_text(value)) {
+    const std::string text = bytes.substr(0, bytes.find('\0'));
+    const bool is_padded = bytes.find_first_not_of('\0', text.size()) == std::string::npos;
+    const bool printable = std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
+    const char* rest = text.size() == bytes.size() && bytes.size() < value.size ? "*" : "";
+    if (is_padded && printable && !text.empty()) return in_quotes(text + rest);
+  }
+  const bool is_address = value.words.ends_with("addr") || value.words.ends_with("nexthop");
+  if (is_address && bytes.size() == value.size && (bytes.size() == 4 || bytes.size() == 16)) {
+    Address address{bytes.size() == 4 ? Family::ipv4 : Family::ipv6, {}};
+    std::ranges::copy(std::as_bytes(std::span(bytes)), std::as_writable_bytes(std::span(address.bytes)).begin());
+    return address.text();
+  }
+  const bool is_part = (value.of == Value::Of::meta && bytes.size() < meta_size(value.key)) ||
+                       (value.of == Value::Of::ct && bytes.size() < ct_size(value.key));
+  if (is_part) return "0x" + hex(bytes) + "*";
+  if (value.of == Value::Of::unknown && value.key == presence && bytes.size() == 1)
+    return bytes.front() != '\0' ? "exists" : "missing";
+  constexpr std::size_t ethernet_address = 6;
+  if (field != nullptr && bytes.size() == ethernet_address) {
+    const auto each = std::as_bytes(std::span(bytes));
+    return fmt::format("{:02x}",
+                       fmt::join(std::span(reinterpret_cast<const unsigned char*>(each.data()), each.size()), ":"));
+  }
+  if (bytes.size() == 8 && value.size == 8 && value.swapped)
+    return fmt::format("{}", Data::text(bytes).from_network<std::uint64_t>());
+  if (bytes.size() != value.size || bytes.size() > 4) return "0x" + hex(bytes);
+  std::uint32_t number = number_of(value, bytes);
+  const auto* named = std::ranges::find_if(named_values, [&](const NamedValue& each) {
+    return each.of == value.of && each.key == value.key && each.number == number;
+  });
+  if (named != std::end(named_values)) return named->name;
+  if (field != nullptr && field->mask != 0) number /= field->mask & -field->mask;
+  const bool in_hex = field != nullptr ? field->mask != 0 : value.of == Value::Of::payload || value.changed();
+  return in_hex ? fmt::format("{:#x}", number) : fmt::format("{}", number);
+}
+
+}  // namespace
+
+std::string test_words(const Value& value, std::span<const Bounds> bounds, bool negated, Families families,
+                       std::optional<Protocol> protocol) {
+  if (const auto names = status_names(value, bounds)) return fmt::format("ct status {}{}", negated ? "" : "! ", *names);
+  const HeaderField* field = header_field(value, families, protocol);
+  Value plain = value;
+  plain.mask.clear();
+  const bool is_masked = value.changed() && field == nullptr;
+  const bool is_plain_mask = is_masked && value.xor_value.find_first_not_of('\0') == std::string::npos;
+  std::string text = field != nullptr ? std::string(field->words) : words(is_plain_mask ? plain : value);
+  if (is_plain_mask) text += " & " + one(value, value.mask, nullptr);
+  text += negated ? " != " : is_masked ? " == " : " ";
+  std::string list;
+  for (const auto& [first, last] : bounds) {
+    list += (list.empty() ? "" : ", ") + one(value, first, field);
+    if (first != last) list += '-' + one(value, last, field);
+  }
+  return text + (bounds.size() > 1 ? "{ " + list + " }" : list);
+}
+
+}  // namespace sidetrack::nft
