@@ -18,25 +18,31 @@ PLAN = ["-u", "1337", "-i", "*", "-b", "*", "-x", "10.96.0.0/16", "--dns-server"
 Rule = collections.namedtuple("Rule", "table chain words")
 
 
-def rules_of_files(folder, family):
-    """What the files say is accepted, each rule once for the first chain that it is for."""
+def files_of(folder, family):
     prefixes = ["libxt_", "libipt_" if family == 4 else "libip6t_"]
     files = [name for prefix in prefixes for name in glob.glob(f"{folder}/{prefix}*.t")]
-    if family == 4:
-        files.append(f"{folder}/iptables.t")
-    for name in sorted(files):
-        table, chain = "filter", "OUTPUT"
-        for line in open(name, encoding="utf-8"):
-            line = line.rstrip("\n")
-            if line.startswith(":"):
-                chains = line[1:].split(",")
-                chain = "OUTPUT" if "OUTPUT" in chains else chains[0]
-            elif line.startswith("*"):
-                table = line[1:].split(",")[0]
-            elif line and line[0] not in "#@%":
-                words, _, result = (line.split(";") + ["", ""])[:3]
-                if result == "OK":
-                    yield Rule(table, chain, words)
+    return sorted(files + ([f"{folder}/iptables.t"] if family == 4 else []))
+
+
+def rules_of_files(folder, family):
+    """What the files say is accepted, each rule once for the first chain that it is for."""
+    for name in files_of(folder, family):
+        yield from rules_of_file(name)
+
+
+def rules_of_file(name):
+    table, chain = "filter", "OUTPUT"
+    for line in open(name, encoding="utf-8"):
+        line = line.rstrip("\n")
+        if line.startswith(":"):
+            chains = line[1:].split(",")
+            chain = "OUTPUT" if "OUTPUT" in chains else chains[0]
+        elif line.startswith("*"):
+            table = line[1:].split(",")[0]
+        elif line and line[0] not in "#@%":
+            words, _, result = (line.split(";") + ["", ""])[:3]
+            if result == "OK":
+                yield Rule(table, chain, words)
 
 
 def load(rules, try_to):
@@ -334,4 +340,5 @@ def main():
     return 1 if fail.count else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
