@@ -2,7 +2,7 @@
 #include "cli/commands.h"
 #include "cli/log.h"
 #include "kernel/routes.h"
-#include "text/iptables_text.h"
+#include "text/read_texts.h"
 #include "text/text_pod.h"
 #include "walk/explain.h"
 
@@ -12,7 +12,7 @@ TextRules read_texts(const CommandLine& line) {
   std::vector<RulesText> texts;
   for (const std::string& file : line.text.files) texts.push_back(rules_of_file(file));
   confine(line, Sandbox::compute);
-  RulesOfTexts read = read_iptables_texts(texts, agent_rules_of(line.config) == AgentRules::foreign);
+  RulesOfTexts read = read_texts(texts, agent_rules_of(line.config) == AgentRules::foreign);
   TextPod pod = pod_of_text(read.live, line.text.pod);
   if (line.text.pod.addresses.empty() && !line.packet.in_interface.empty())
     assume_interface(pod.view, line.packet.in_interface);

@@ -644,7 +644,7 @@ constexpr Flag flag_table[] = {
      "the state of its connection", Group::packet, explain, choice<&PacketOptions::state>},
 
     {"rules", '\0', {}, Kind::text, "FILE", "", "",
-     "rules from a text: iptables-save; - for standard input", Group::place, of_text, files<&PastedRules::files>},
+     "rules of iptables-save, nft list ruleset; - for stdin", Group::place, of_text, files<&PastedRules::files>},
     {"address", '\0', {}, Kind::list, "ADDRESSES", "", "192.0.2.2/24",
      "with --rules: the pod's addresses, A/LEN%INTERFACE", Group::place, of_text, add_address},
     {"route", '\0', {}, Kind::text, "ROUTE", "", "a default route",

@@ -170,10 +170,6 @@ class Reader {
         return command({}, rest, is_comment);
       if (!is_comment && statement(Views(words).subspan(i), rest)) return {};
     }
-    if (words.size() > 2 && words[0] == "table" && words.back() == "{")
-      refuse("rules of nft: expected those of iptables",
-             "ask for the output of: iptables-nft-save; ip6tables-nft-save; tables of nft's own are shown by: "
-             "sidetrack show");
     if (!is_comment && !words.empty() && !is_next_command_ && ++skipped_ <= most_notes)
       note(fmt::format("'{}' is no rule of iptables", excerpt(line)));
     return {};

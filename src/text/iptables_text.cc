@@ -18,6 +18,7 @@
 #include "rule/iptables_order.h"
 #include "rule/ours.h"
 #include "text/iptables_script.h"
+#include "text/missing_chains.h"
 
 namespace sidetrack {
 namespace {
@@ -191,15 +192,19 @@ void complete(OpenTable& table) {
 
 class Tables {
  public:
+  explicit Tables(BackendKind otherwise) : otherwise_(otherwise) {}
+
   RulesOfTexts read(std::span<const RulesText> texts, bool leaves_agents) && {
     unsigned listings = 0;
     for (const RulesText& text : texts) {
       IptablesScript script = read_iptables_script(text);
       if (script.sections.empty())
-        throw Error(ExitCode::usage,
-                    fmt::format("{}: no rules: expected what iptables-save, ip6tables-save or iptables -S prints",
-                                excerpt(text.name)),
-                    what_to_ask);
+        throw Error(
+            ExitCode::usage,
+            fmt::format(
+                "{}: no rules: expected what iptables-save, ip6tables-save, iptables -S or nft list ruleset prints",
+                excerpt(text.name)),
+            what_to_ask);
       std::ranges::move(script.notes, std::back_inserter(read_.notes));
       unsigned last = 0;
       for (Section& section : script.sections) {
@@ -258,7 +263,7 @@ class Tables {
   }
 
   void carry_out_all(const Section& section) {
-    const TableKey key{section.backend.value_or(BackendKind::iptables_legacy), *section.family, *section.table};
+    const TableKey key{section.backend.value_or(otherwise_), *section.family, *section.table};
     auto table = std::ranges::find(tables_, key, &OpenTable::key);
     if (table == tables_.end()) {
       tables_.push_back({key});
@@ -271,19 +276,8 @@ class Tables {
     for (const ChainOperation& operation : section.operations) carry_out(operation, *table);
   }
 
-  // A jump to a chain that the text does not have leads nowhere that is known.
   void require_chains(OpenTable& table) {
-    std::set<std::string> missing;
-    std::set<std::string_view> present;
-    for (const LiveChain& chain : table.chains) present.insert(chain.name);
-    for (LiveChain& chain : table.chains) {
-      for (LiveRule& live : chain.rules) {
-        const auto* jump = std::get_if<Jump>(&live.rule.target);
-        if (jump == nullptr || present.contains(jump->chain)) continue;
-        missing.insert(printable(jump->chain));
-        live.rule.target = UnknownTarget{iptables_words(live.rule.target)};
-      }
-    }
+    const std::set<std::string> missing = forget_missing_chains(table.chains);
     if (!missing.empty())
       read_.notes.push_back(fmt::format("the table {} of {} has no chain {}: what its rules do is not known; {}",
                                         name(std::get<Table>(table.key)), title(std::get<Family>(table.key)),
@@ -334,6 +328,7 @@ class Tables {
     read_.notes.push_back(fmt::format("{}: {}", section.source, words));
   }
 
+  BackendKind otherwise_;  // of rules that do not say theirs
   std::vector<Section> sections_;
   std::vector<OpenTable> tables_;
   RulesOfTexts read_;
@@ -341,8 +336,8 @@ class Tables {
 
 }  // namespace
 
-RulesOfTexts read_iptables_texts(std::span<const RulesText> texts, bool leaves_agents) {
-  return Tables().read(texts, leaves_agents);
+RulesOfTexts read_iptables_texts(std::span<const RulesText> texts, bool leaves_agents, BackendKind otherwise) {
+  return Tables(otherwise).read(texts, leaves_agents);
 }
 
 }  // namespace sidetrack

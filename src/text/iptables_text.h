@@ -17,7 +17,9 @@ struct RulesOfTexts {
 
 // Reads what iptables-save, ip6tables-save, `iptables -S`, `iptables -L -n -v` or istio-init have printed, several of
 // them together. Throws Error (usage) naming the file and the line where it cannot be told which table or family rules
-// are of, and for a text without rules. `leaves_agents`: rules of an ambient pod count as an agent's.
-[[nodiscard]] RulesOfTexts read_iptables_texts(std::span<const RulesText> texts, bool leaves_agents);
+// are of, and for a text without rules. `leaves_agents`: rules of an ambient pod count as an agent's. `otherwise` is
+// the backend of rules that do not say theirs.
+[[nodiscard]] RulesOfTexts read_iptables_texts(std::span<const RulesText> texts, bool leaves_agents,
+                                               BackendKind otherwise = BackendKind::iptables_legacy);
 
 }  // namespace sidetrack

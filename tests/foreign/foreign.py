@@ -213,9 +213,20 @@ def check_numbers(namespace, kind):
                 fail(f"iptables-{kind}, {family} {table} {chain}: {rules} rules, and show has {said}")
 
 
+OF_POD = ["--address", ",".join(f"{own}%d0" for own, _ in ADDRESSES.values())]
+
+
+def options_of_listing(namespace, folder, *options):
+    """The rules as nft lists them, and the pod."""
+    name = f"{folder}/nft{''.join(options)}"
+    with open(name, "w") as file:
+        file.write(namespace.run(["nft", *options, "list", "ruleset"]))
+    return [*OF_POD, "--rules", name]
+
+
 def options_of_text(namespace, kind, folder):
     """The rules as a report has them, and the pod."""
-    options = ["--address", ",".join(f"{own}%d0" for own, _ in ADDRESSES.values())]
+    options = list(OF_POD)
     for tool in "iptables", "ip6tables":
         program = f"{tool}-{kind}-save"
         with open(f"{folder}/{tool}", "w") as file:
@@ -287,7 +298,8 @@ def listed_by_nft(namespace):
 def rules_of_nft(program):
     dice = random.Random(SEED)
     rounds = 60 if ALL else 4
-    made = refused = decided = unknown = 0
+    made = refused = 0
+    decided, unknown = [0, 0, 0], [0, 0, 0]  # live, as text, as JSON
     for number in range(rounds):
         what = f"nft, seed {SEED}, round {number}"
         with Namespace(program, f"nft-{number}") as namespace:
@@ -319,14 +331,17 @@ def rules_of_nft(program):
                     place = step["table"], step["chain"]
                     return (*place, rule_of.get(place))
 
-                more = compare_with_packets(namespace, what, key_of, counters, PACKETS)
-                decided += more[0]
-                unknown += more[1]
+                with tempfile.TemporaryDirectory() as saved:
+                    ways = (), options_of_listing(namespace, saved), options_of_listing(namespace, saved, "-j")
+                    for way, asked in enumerate(ways):
+                        more = compare_with_packets(namespace, f"{what} {' '.join(asked)}", key_of, counters, PACKETS, asked)
+                        decided[way] += more[0]
+                        unknown[way] += more[1]
             namespace.sidetrack("show")
             left_alone(namespace, what, ["nftables", "iptables-nft"])
-    print(f"nft: {made} rules of {rounds} rulesets, {refused} refused by nft or the kernel; of {decided + unknown} answers "
-          f"about real packets {decided} decided, {unknown} not known")
-    if decided < 100 or refused > made / 2:
+    print(f"nft: {made} rules of {rounds} rulesets, {refused} refused by nft or the kernel; of answers about real packets live, "
+          f"from text and from JSON {decided} decided, {unknown} not known")
+    if min(decided) < 100 or min(decided) < .9 * max(decided) or refused > made / 2:
         fail("the generator makes too few rules")
 
 

@@ -1,11 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The rules of a file or of a pod, which `diff --effect` compares: any text is refused by an error that can be read, or
-// is rules that are compared with themselves without a difference being found in their words.
+// is rules that are compared with themselves without a difference being found in their words. The same of what is
+// pasted into a report, which is shown, too.
 #include "fuzz.h"
+#include "render/show.h"
 #include "rule/iptables.h"
 #include "text/read_rules.h"
+#include "text/read_texts.h"
+#include "text/text_pod.h"
 
 using namespace sidetrack;
+
+namespace {
+
+void read_report(const RulesText& text) {
+  const RulesOfTexts read = read_texts({&text, 1}, true);
+  for (const std::string& note : read.notes) fuzz::require(printable(note) == note, note);
+  const TextPod pod = pod_of_text(read.live, {});
+  const std::string shown = rules_json(read.live, pod.routing);
+  fuzz::require(rules_json(read_texts({&text, 1}, true).live, pod.routing) == shown, "read twice, it is the same");
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const RulesText text{"rules", std::string(fuzz::text_of(data, size))};
@@ -21,6 +37,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
           fuzz::require(rules[rule].rule == others[rule].rule, iptables_words(rules[rule].rule));
       }
     }
+  } catch (const Error& error) {
+    fuzz::require_readable(error);
+  }
+  try {
+    read_report(text);
   } catch (const Error& error) {
     fuzz::require_readable(error);
   }

@@ -13,6 +13,7 @@
 #include "golden/manifests.h"
 #include "golden/pages.h"
 #include "golden/renderings.h"
+#include "golden/reports.h"
 #include "options/annotations.h"
 
 namespace sidetrack {
@@ -47,6 +48,12 @@ INSTANTIATE_TEST_SUITE_P(Rules, OfScenario, ::testing::ValuesIn(answered()),
 
 TEST(Answers, PagesAndDrawingsAreAsTheirFiles) {
   for (const auto& [file, text] : pages_and_drawings()) EXPECT_EQ(read_file(file), text) << file;
+}
+
+TEST(Answers, AboutReportsAreAsTheirFiles) {
+  const auto all = answers_about_reports();
+  EXPECT_GE(all.size(), 2U);
+  for (const auto& [file, text] : all) EXPECT_EQ(read_file(file), text) << file;
 }
 
 class OfManifest : public ::testing::TestWithParam<Manifest> {};
@@ -134,6 +141,7 @@ void update() {
       std::ofstream(scenario.folder / file, std::ios::binary) << text;
   }
   for (const auto& [file, text] : pages_and_drawings()) std::ofstream(file, std::ios::binary) << text;
+  for (const auto& [file, text] : answers_about_reports()) std::ofstream(file, std::ios::binary) << text;
   for (const Scenario& scenario : answered())
     std::ofstream(answers_file(scenario), std::ios::binary) << answers(scenario);
   for (const Manifest& manifest : manifests())

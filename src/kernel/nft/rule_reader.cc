@@ -15,6 +15,7 @@
 #include "kernel/nft/raw_expression.h"
 #include "kernel/nft/registers.h"
 #include "kernel/nft/test_words.h"
+#include "model/scan.h"
 #include "rule/nft/comparison.h"
 #include "rule/xt/rule_extensions.h"
 
@@ -70,7 +71,8 @@ class Reader {
   // What means the same of any packet.
   static bool is_known_of_frames(const RawExpression& e) {
     if (e.name() == "immediate") return e.u32(NFTA_IMMEDIATE_DREG) == NFT_REG_VERDICT;
-    return e.name() == "counter" || e.name() == "log" || e.name() == "limit" || e.name() == "reject";
+    static constexpr std::string_view names[] = {"counter", "log", "limit", "reject", text_expression};
+    return std::ranges::find(names, e.name()) != std::end(names);
   }
   // What loads, compares or notes something, and decides nothing but whether the rule goes on.
   static bool is_condition_of_frames(const RawExpression& e) {
@@ -736,6 +738,18 @@ class Reader {
     return result;
   }
 
+  void take_text(const RawExpression& e) {
+    if (e.has(text_condition)) return unknown(e.text(text_condition));
+    if (e.has(text_effect)) return effect(NonTerminating{e.text(text_effect)});
+    if (e.has(text_reject)) return decide(Reject{e.text(text_reject)});
+    if (!e.has(text_target)) return opaque(e.text(text_end));
+    const std::string text = e.text(text_target);
+    std::vector<std::string> words;
+    for (const std::string_view word : split_words(text)) words.emplace_back(word);
+    const Target target = words.size() > 1 ? read_target(words) : UnknownTarget{text};
+    goes_on(target) ? effect(target) : decide(target);
+  }
+
   // Those that are opaque: whether the rule goes on after it is not known …
   void take_condition(const RawExpression& e) { unknown(condition_words(e)); }
   void take_limit(const RawExpression& e) { unknown(limit_words(e, context_.native)); }
@@ -820,6 +834,7 @@ std::span<const Reader::Kind> Reader::kinds() {
       {"tproxy", attributes(NFTA_TPROXY_FAMILY, NFTA_TPROXY_REG_ADDR, NFTA_TPROXY_REG_PORT), &Reader::take_tproxy},
       {"match", attributes(NFTA_MATCH_NAME, NFTA_MATCH_REV, NFTA_MATCH_INFO), &Reader::take_match},
       {"target", attributes(NFTA_TARGET_NAME, NFTA_TARGET_REV, NFTA_TARGET_INFO), &Reader::take_target},
+      {text_expression, any_attributes, &Reader::take_text},
       {"objref", any_attributes, &Reader::take_object},
       {"limit", any_attributes, &Reader::take_limit},
       {"quota", any_attributes, &Reader::take_condition},

@@ -11,6 +11,16 @@
 
 namespace sidetrack::nft {
 
+// An expression that no kernel has: the words of a text, where a rule that was listed says no more.
+inline constexpr const char* text_expression = "text";
+enum TextAttribute : std::uint8_t {
+  text_condition = 1,  // that may hold or not
+  text_effect,         // after which the rule goes on
+  text_reject,
+  text_target,  // in the words of iptables
+  text_end,     // after which nothing is known of the rule
+};
+
 // Where a rule stands, in the words of the model.
 struct RuleContext {
   Families families;  // of the table; a rule that asks for one is for that one alone

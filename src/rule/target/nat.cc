@@ -12,6 +12,7 @@
 #include "model/printable.h"
 #include "rule/nft/fields.h"
 #include "rule/nft/writer.h"
+#include "rule/target/destination.h"
 #include "rule/xt/spec.h"
 
 namespace sidetrack {
@@ -68,33 +69,6 @@ Nat nat_of(const NatTarget& target, std::optional<AddressRange> addresses, std::
     if ((flags & flag.bit) != 0) words += fmt::format(" {}", flag.option);
   }
   return {target.end, addresses, ports, std::move(words)};
-}
-
-std::optional<PortRange> read_ports(std::string_view text) {
-  const auto ranges = read_ranges<std::uint16_t>(text, '-');
-  return ranges && ranges->size() == 1 ? std::optional(ranges->front()) : std::nullopt;
-}
-
-std::optional<AddressRange> read_addresses(std::string_view text) {
-  const auto dash = text.find('-');
-  const auto first = Address::parse(text.substr(0, dash));
-  const auto last = dash == std::string_view::npos ? first : Address::parse(text.substr(dash + 1));
-  if (!first || !last || first->family != last->family || *last < *first) return {};
-  return AddressRange{*first, *last};
-}
-
-// 10.0.0.1-10.0.0.9:80-90, :80, [fd00::1]:80, fd00::1
-bool read_destination(std::string_view text, std::optional<AddressRange>& addresses, std::optional<PortRange>& ports) {
-  const bool brackets = text.starts_with('[');
-  const auto bracket = text.find(']');
-  if (brackets && bracket == std::string_view::npos) return false;
-  const auto colon = brackets                            ? text.find(':', bracket)
-                     : text.find(':') == text.rfind(':') ? text.find(':')
-                                                         : std::string_view::npos;
-  const std::string_view first = brackets ? text.substr(1, bracket - 1) : text.substr(0, colon);
-  if (!first.empty() && !(addresses = read_addresses(first))) return false;
-  if (colon != std::string_view::npos && !(ports = read_ports(text.substr(colon + 1)))) return false;
-  return addresses || ports;
 }
 
 struct NatRange {
@@ -224,7 +198,7 @@ std::optional<Target> Nat::from_iptables(TargetWords words) {
     } else if (++i == words.size()) {
       return {};
     } else if (option == "--to-ports" && target->to_address.empty()) {
-      if (!(ports = read_ports(words[i]))) return {};
+      if (!read_destination(":" + words[i], addresses, ports)) return {};
     } else if (option != target->to_address || !read_destination(words[i], addresses, ports)) {
       return {};
     }

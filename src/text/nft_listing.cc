@@ -1,0 +1,583 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "text/nft_listing.h"
+
+#include <fmt/format.h>
+#include <linux/netfilter.h>
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <utility>
+
+#include "model/address.h"
+#include "model/scan.h"
+#include "rule/words.h"
+
+namespace sidetrack {
+namespace {
+
+using Texts = std::span<const std::string_view>;
+
+constexpr int deepest = 32;
+
+bool is_one_of(std::string_view word, Texts words) { return std::ranges::find(words, word) != words.end(); }
+
+// ---- Tokens.
+
+struct NftToken {
+  std::string text;
+  bool quoted = false;
+  bool spaced = true;  // follows a blank
+};
+using Tokens = std::vector<NftToken>;
+
+// Words, what stands between quotes, and each of {};,() on its own.
+Tokens tokens_of(std::string_view line) {
+  constexpr std::string_view single = "{};,()";
+  Tokens tokens;
+  bool spaced = true;
+  for (std::size_t i = 0; i < line.size();) {
+    if (line[i] == ' ') {
+      spaced = true;
+      ++i;
+      continue;
+    }
+    std::size_t end = i + 1;
+    const bool quoted = line[i] == '"';
+    if (quoted) {
+      end = std::min(line.find('"', i + 1), line.size());
+      tokens.push_back({std::string(line.substr(i + 1, end - i - 1)), true, spaced});
+      end = std::min(end + 1, line.size());
+    } else {
+      const bool raw = line[i] == '@' && line.substr(i).size() > 3 && line[i + 3] == ',';  // @th,16,16
+      if (single.find(line[i]) == std::string_view::npos)
+        end = std::min(line.find_first_of(raw ? " {};()\"" : " {};,()\"", i), line.size());
+      tokens.push_back({std::string(line.substr(i, end - i)), false, spaced});
+    }
+    spaced = false;
+    i = end;
+  }
+  // `# handle 3` of nft -a, `# progname nft` of a table that has an owner
+  const std::size_t size = tokens.size();
+  const bool has_note = size >= 3 && !tokens[size - 3].quoted && tokens[size - 3].text == "#" &&
+                        (tokens[size - 2].text == "handle" || tokens[size - 2].text == "progname");
+  if (has_note) tokens.resize(size - 3);
+  return tokens;
+}
+
+std::string words_of(std::span<const NftToken> tokens) {
+  std::string words;
+  for (const NftToken& each : tokens) {
+    if (!words.empty() && each.spaced) words += ' ';
+    words += each.quoted ? fmt::format("\"{}\"", each.text) : each.text;
+  }
+  return words;
+}
+
+// ---- Statements.
+
+constexpr std::string_view verdicts[] = {"accept", "drop", "continue", "return"};
+constexpr std::string_view nat_statements[] = {"redirect", "masquerade", "dnat", "snat"};
+constexpr std::string_view nat_words[] = {"random", "fully-random", "persistent"};
+// What begins a statement, and no key.
+constexpr std::string_view beginnings[] = {
+    "accept",   "drop", "continue", "return", "jump",  "goto",       "counter",  "limit",   "log",   "reject",
+    "redirect", "dnat", "snat",     "tproxy", "quota", "masquerade", "notrack",  "comment", "queue", "xt",
+    "dup",      "fwd",  "add",      "update", "flow",  "last",       "synproxy", "delete"};
+// Keys that stand without "meta".
+constexpr std::string_view bare_meta[] = {"mark",     "iif",      "iifname", "iiftype", "oif",       "oifname",
+                                          "oiftype",  "skuid",    "skgid",   "nftrace", "rtclassid", "cpu",
+                                          "iifgroup", "oifgroup", "cgroup",  "pkttype"};
+constexpr std::string_view headers[] = {"ip",   "ip6",  "tcp",     "udp", "th", "icmp", "icmpv6", "igmp",
+                                        "sctp", "dccp", "udplite", "esp", "ah", "comp", "ether",  "arp"};
+constexpr std::string_view comparisons[] = {"==", "!=", "<", ">", "<=", ">=", "!"};
+
+// Words that say what a bit operation is, the weakest first.
+struct BitOperation {
+  std::string_view sign, word;
+};
+constexpr BitOperation bit_operations[] = {{"|", "or"}, {"^", "xor"}, {"&", "and"}};
+
+class StatementReader {
+ public:
+  using Read = std::optional<NftNode>;  // nothing: not understood
+
+  explicit StatementReader(std::span<const NftToken> tokens) : tokens_(tokens) {}
+
+  NftRule read() && {
+    while (!ends()) {
+      const std::size_t start = at_;
+      Read made = statement();
+      if (!made) {
+        at_ = start;
+        made = not_understood();
+      }
+      counts_ = counts_ || made->word == "counter";
+      if (made->word == "comment") {
+        rule_.comment = made->text(0);
+      } else {
+        rule_.statements.push_back({*std::move(made), words_of(tokens_.subspan(start, at_ - start))});
+      }
+    }
+    return std::move(rule_);
+  }
+
+  // { 80, 443 }
+  Read set() {
+    if (!accept("{") || ++depth_ > deepest) return {};
+    NftNode set("set");
+    while (!accept("}")) {
+      Read element = this->element();
+      if (!element || (!accept(",") && text() != "}")) return {};
+      set.parts.push_back(*std::move(element));
+    }
+    --depth_;
+    return set;
+  }
+
+ private:
+  [[nodiscard]] std::string_view text(std::size_t ahead = 0) const {
+    return at_ + ahead < tokens_.size() && !tokens_[at_ + ahead].quoted ? std::string_view(tokens_[at_ + ahead].text)
+                                                                        : std::string_view();
+  }
+  [[nodiscard]] bool ends() const { return at_ >= tokens_.size(); }
+  bool accept(std::string_view word) {
+    if (text() != word) return false;
+    ++at_;
+    return true;
+  }
+  Read next() {
+    if (ends()) return {};
+    return NftNode(tokens_[at_++].text);
+  }
+  // Skips them; false if there are fewer.
+  bool skip(std::size_t count) {
+    at_ += count;
+    return at_ <= tokens_.size();
+  }
+  // Up to the brace that closes the next one.
+  bool skip_braces() {
+    if (text() != "{") return false;
+    for (int depth = 0; !ends(); ++at_) {
+      if (text() == "{") ++depth;
+      if (text() == "}" && --depth == 0) return skip(1);
+    }
+    return false;
+  }
+  // Made of parts that are all understood.
+  static Read node(std::string_view word, std::initializer_list<Read> parts) {
+    NftNode made(word);
+    for (const Read& each : parts) {
+      if (!each) return {};
+      made.parts.push_back(*each);
+    }
+    return made;
+  }
+  // Skips what is left of it.
+  Read taken(std::string_view word, std::size_t left, std::initializer_list<Read> parts = {}) {
+    return skip(left) ? node(word, parts) : Read();
+  }
+
+  // numgen random mod 2 vmap { 0 : accept, 1 : drop }: one of the elements
+  Read unknown_vmap() {
+    while (!ends() && text() != "vmap" && !is_one_of(text(), beginnings)) ++at_;
+    return accept("vmap") ? node("vmap", {NftNode(), looked_up()}) : Read();
+  }
+
+  // A condition goes on to where another statement begins; what may decide or change something, to the end.
+  NftNode not_understood() {
+    const std::size_t start = at_;
+    if (Read vmap = unknown_vmap()) return *std::move(vmap);
+    at_ = start;
+    const bool is_target = counts_ && text() == "#";  // of iptables, whose target follows the counter
+    bool decides = false;
+    for (; !ends() && !is_one_of(text(), beginnings); ++at_)
+      decides = decides || text() == "vmap" || text() == "map" || text() == "set";
+    if (!is_target && !decides && at_ > start) return NftNode("match");
+    at_ = tokens_.size();
+    return {};
+  }
+
+  Read statement() {
+    const std::string_view word = text();
+    if (is_one_of(word, verdicts)) return next();
+    if (is_one_of(word, nat_statements)) return nat();
+    using Take = Read (StatementReader::*)();
+    struct Known {
+      std::string_view word;
+      Take take;
+    };
+    static constexpr Known kinds[] = {
+        {"jump", &StatementReader::jump},       {"goto", &StatementReader::jump},
+        {"counter", &StatementReader::counter}, {"limit", &StatementReader::limit},
+        {"quota", &StatementReader::quota},     {"last", &StatementReader::last},
+        {"log", &StatementReader::log},         {"reject", &StatementReader::reject},
+        {"tproxy", &StatementReader::nat},      {"xt", &StatementReader::xt},
+        {"add", &StatementReader::set_change},  {"update", &StatementReader::set_change},
+        {"flow", &StatementReader::flow},       {"delete", &StatementReader::set_change},
+        {"notrack", &StatementReader::next},    {"comment", &StatementReader::jump},
+        {"ct", &StatementReader::ct},
+    };
+    const auto* kind = std::ranges::find(kinds, word, &Known::word);
+    return kind != std::end(kinds) ? (this->*kind->take)() : expression_statement();
+  }
+
+  // A word and what follows it.
+  Read jump() {
+    const std::string word = tokens_[at_++].text;
+    return node(word, {next()});
+  }
+  Read counter() {
+    skip(1);
+    if (accept("name")) return node("counter", {next()});
+    const NftNode none("0");
+    if (text() != "packets" || text(2) != "bytes") return node("counter", {none, none});
+    return taken("counter", 4, {NftNode(text(1)), NftNode(text(3))});
+  }
+  // limit rate over 5 mbytes/second burst 6 kbytes; limit name "slow"
+  Read limit() {
+    skip(1);
+    if (accept("name")) return taken("limit", 1);
+    if (!accept("rate")) return {};
+    accept("over");
+    if (text().find('/') == std::string_view::npos) skip(1);
+    skip(1);
+    return taken("limit", accept("burst") ? 2 : 0);
+  }
+  Read quota() {
+    skip(1);
+    if (accept("name")) return taken("quota", 1);
+    if (!accept("over")) accept("until");
+    skip(2);
+    return taken("quota", accept("used") ? 2 : 0);
+  }
+  Read last() {
+    skip(1);
+    if (accept("used")) skip(1);
+    accept("ago");
+    return taken("last", 0);
+  }
+  Read log() {
+    static constexpr std::string_view options[] = {"prefix", "level", "group", "snaplen", "queue-threshold"};
+    skip(1);
+    while (!ends()) {
+      if (is_one_of(text(), options)) {
+        skip(2);
+      } else if (accept("flags")) {
+        if (!accept("tcp")) accept("ip");
+        do {
+          skip(1);
+        } while (accept(","));
+      } else {
+        break;
+      }
+    }
+    return taken("log", 0);
+  }
+  Read reject() {
+    skip(1);
+    if (accept("with")) {
+      skip(1);
+      accept("type");
+      skip(1);
+    }
+    return taken("reject", 0);
+  }
+  Read set_change() { return skip(2) && skip_braces() ? taken("set", 0) : Read(); }
+  Read flow() { return taken("flow", 3); }
+  Read ct() {
+    if (text(1) == "count") return taken("ct count", text(2) == "over" ? 4 : 3);
+    const bool is_object =
+        text(2) == "set" && (text(1) == "helper" || text(1) == "timeout" || text(1) == "expectation");
+    return is_object ? taken("ct helper", 4) : expression_statement();
+  }
+  // xt target "REDIRECT": an extension of iptables of which nft says no more
+  Read xt() {
+    skip(1);
+    return node("xt", {next(), next()});
+  }
+
+  // dnat ip to 10.0.0.1:80 random,persistent; redirect to :15001; tproxy to :15006
+  Read nat() {
+    const std::string word = tokens_[at_++].text;
+    if (!accept("ip")) accept("ip6");
+    const bool has_destination = accept("to");
+    if (!has_destination && word != "redirect" && word != "masquerade") return {};
+    const bool is_plain = text().find_first_of(".:[") != std::string_view::npos;  // no key that is looked up
+    Read made = node(word, {!has_destination ? NftNode() : is_plain ? next() : value()});
+    while (made && is_one_of(text(), nat_words)) {
+      made->parts.push_back(*next());
+      accept(",");
+    }
+    return made;
+  }
+
+  // meta mark 1; ip daddr . tcp dport vmap { … }; ct mark set meta mark
+  Read expression_statement() {
+    Read left = joined(".", "concat", true);
+    if (!left) return {};
+    if (accept("vmap")) return node("vmap", {left, looked_up()});
+    if (accept("set")) return node("mangle", {left, value()});
+    const std::string_view operation = is_one_of(text(), comparisons) ? std::string_view(tokens_[at_++].text) : "";
+    const Read right = compared();
+    if (accept("/"))
+      return node("match", {NftNode(operation.empty() ? "==" : operation), node("&", {left, compared()}), right});
+    return node("match", {NftNode(operation.empty() ? "in" : operation), left, right});  // in: any of the bits
+  }
+
+  // What a map or a set is called, or holds.
+  Read looked_up() { return text().starts_with('@') ? next() : set(); }
+  Read compared() {
+    if (text().starts_with('@') || text() == "{") return looked_up();
+    return joined(",", "list", false);
+  }
+  // What a statement sets: a value, or what a map has for a key.
+  Read value() {
+    const Read key = joined(".", "concat", true);
+    return accept("map") ? node("map", {key, looked_up()}) : key;
+  }
+
+  // Several, one after the other.
+  Read joined(std::string_view by, std::string_view word, bool of_keys) {
+    Read first = bits(0, of_keys);
+    if (!first || text() != by) return first;
+    Read list = node(word, {first});
+    while (accept(by)) {
+      Read more = bits(0, of_keys);
+      if (!more) return {};
+      list->parts.push_back(*std::move(more));
+    }
+    return list;
+  }
+
+  // Operations on bits, those of one strength from left to right.
+  Read bits(std::size_t weakest, bool of_keys) {
+    if (weakest == std::size(bit_operations)) return operand(of_keys);
+    Read left = bits(weakest + 1, of_keys);
+    const auto& [sign, word] = bit_operations[weakest];
+    while (left && (accept(sign) || accept(word))) {
+      if (++operations_ > deepest) return {};
+      left = node(sign, {left, bits(weakest + 1, false)});
+    }
+    return left;
+  }
+
+  Read operand(bool of_keys) {
+    if (ends()) return {};
+    if (accept("(")) {
+      if (++depth_ > deepest) return {};
+      Read inner = bits(0, false);
+      --depth_;
+      return accept(")") ? inner : Read();
+    }
+    if (of_keys) {
+      if (Read key = this->key()) return key;
+      if (!read_number<std::uint64_t>(text()) && !Address::parse(text())) return {};
+    }
+    const bool is_status = text() == "dnat" || text() == "snat";  // ct status dnat
+    if ((is_one_of(text(), beginnings) && !is_status) || text() == "}" || text() == "{") return {};
+    return next();
+  }
+
+  Read key() {
+    const NftNode word(text()), second(text(1));
+    if (is_one_of(word.word, bare_meta)) return taken("meta", 1, {word, NftNode("bare")});
+    if (second.word.empty()) return {};
+    if (word.word == "meta") return taken("meta", 2, {second});
+    if (word.word == "socket") return taken("socket", second.word == "cgroupv2" ? 4 : 2, {second});
+    if (is_one_of(word.word, headers) && second.word != "option") return taken("payload", 2, {word, second});
+    if (word.word == "numgen") return taken("numgen", text(4) == "offset" ? 6 : 4);
+    if (word.word == "ct") {
+      const bool has_direction = second.word == "original" || second.word == "reply";
+      if (!has_direction) return taken("ct", 2, {second});
+      return taken("ct", text(2) == "ip" || text(2) == "ip6" ? 4 : 3, {NftNode(), second});
+    }
+    if (word.word == "fib") {
+      std::size_t flags = 1;
+      while (text(flags + 1) == ".") flags += 2;
+      return taken("fib", flags + 2);
+    }
+    return word.word.size() > 3 && word.word[0] == '@' && word.word[3] == ',' ? taken("raw", 1) : Read();
+  }
+
+  // 80; 10.0.0.1 . 53; 22 : jump web; 10.0.0.1 timeout 1m expires 50s
+  Read element() {
+    Read value = joined(".", "concat", false);
+    bool counts_alone = true;
+    while (value && !ends() && text() != "," && text() != "}" && text() != ":") {
+      const bool counts = text() == "counter";
+      if (counts || text() == "comment") {
+        skip(counts && text(1) == "packets" ? 5 : counts ? 1 : 2);
+      } else {
+        counts_alone = false;
+        ++at_;
+      }
+    }
+    if (!counts_alone) value = node("elem", {value});
+    if (!accept(":")) return value;
+    const bool jumps = text() == "jump" || text() == "goto";
+    return node(":", {value, jumps ? jump() : is_one_of(text(), verdicts) ? next() : joined(".", "concat", false)});
+  }
+
+  std::span<const NftToken> tokens_;
+  std::size_t at_ = 0;
+  int depth_ = 0;
+  int operations_ = 0;
+  bool counts_ = false;
+  NftRule rule_;
+};
+
+// ---- Chains and sets.
+
+struct NamedPriority {
+  std::string_view name;
+  std::int32_t number, of_bridge;
+};
+constexpr NamedPriority priorities[] = {{"raw", -300, -300}, {"mangle", -150, -150}, {"dstnat", -100, -300},
+                                        {"filter", 0, -200}, {"security", 50, 50},   {"srcnat", 100, 300},
+                                        {"out", 100, 100}};
+
+// filter - 5, -100
+std::optional<std::int32_t> priority_of(std::span<const NftToken> tokens, bool of_bridge) {
+  if (tokens.empty()) return {};
+  const auto* named = std::ranges::find(priorities, tokens[0].text, &NamedPriority::name);
+  if (named == std::end(priorities)) return to_number<std::int32_t>(tokens[0].text);
+  const std::int32_t number = of_bridge ? named->of_bridge : named->number;
+  if (tokens.size() < 3 || (tokens[1].text != "+" && tokens[1].text != "-")) return number;
+  const auto more = to_number<std::int16_t>(tokens[2].text);
+  if (!more) return {};
+  return tokens[1].text == "+" ? number + *more : number - *more;
+}
+
+// type nat hook output priority dstnat; policy accept;
+void read_base(std::span<const NftToken> tokens, bool of_bridge, NftChain& chain) {
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+    const std::string& word = tokens[i].text;
+    const std::string& value = tokens[i + 1].text;
+    if (word == "type") chain.type = value;
+    if (word == "hook") chain.hook = value;
+    if (word == "priority") chain.priority = priority_of(tokens.subspan(i + 1), of_bridge).value_or(0);
+    if (word == "policy") chain.drops = value == "drop";
+    if (word == "device") chain.devices.push_back(value);
+    if (word == "devices") {
+      for (std::size_t j = i + 2; j < tokens.size() && tokens[j].text != "}"; ++j) {
+        if (tokens[j].text != "{" && tokens[j].text != ",") chain.devices.push_back(tokens[j].text);
+      }
+    }
+    if (word == "type" || word == "hook" || word == "policy" || word == "device") ++i;
+  }
+}
+
+class TableReader {
+ public:
+  explicit TableReader(std::span<const PastedLine>& lines) : lines_(lines) {}
+
+  NftTable read() && {
+    const Tokens head = line();
+    const auto table = std::ranges::find(head, "table", &NftToken::text);
+    const auto before = static_cast<std::size_t>(table - head.begin());
+    prefix_.assign(head.begin(), table);
+    made_.key = {*nft_family(head.size() == before + 4 ? std::string_view(head[before + 1].text) : "ip"),
+                 head[head.size() - 2].text};
+    while (!lines_.empty() && !opens_nft_table(lines_.front().text)) {
+      const Tokens tokens = line();
+      if (is_end(tokens)) break;
+      read_object(tokens);
+    }
+    return std::move(made_);
+  }
+
+ private:
+  static bool is_end(const Tokens& tokens) { return !tokens.empty() && !tokens[0].quoted && tokens[0].text == "}"; }
+
+  // The next one, without the time or the name that a log has before each.
+  Tokens line() {
+    Tokens tokens = tokens_of(lines_.front().text);
+    lines_ = lines_.subspan(1);
+    const auto is_digit = [](const NftToken& token) {
+      return !token.text.empty() && std::isdigit(static_cast<unsigned char>(token.text[0])) != 0;
+    };
+    if (!prefix_.empty() && tokens.size() >= prefix_.size() &&
+        (tokens[0].text == prefix_[0].text || (is_digit(tokens[0]) && is_digit(prefix_[0]))))
+      tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(prefix_.size()));
+    return tokens;
+  }
+  // The rest of what is open between braces, too.
+  void complete(Tokens& tokens) {
+    std::ptrdiff_t depth = 0;
+    for (std::size_t seen = 0;;) {
+      for (; seen < tokens.size(); ++seen) {
+        if (!tokens[seen].quoted) depth += tokens[seen].text == "{" ? 1 : tokens[seen].text == "}" ? -1 : 0;
+      }
+      if (depth <= 0 || lines_.empty() || opens_nft_table(lines_.front().text)) return;
+      std::ranges::move(line(), std::back_inserter(tokens));
+    }
+  }
+
+  void read_object(Tokens tokens) {
+    if (tokens.empty()) return;
+    if (tokens[0].text == "flags")
+      made_.dormant = std::ranges::find(tokens, "dormant", &NftToken::text) != tokens.end();
+    if (tokens.back().quoted || tokens.back().text != "{" || tokens.size() < 3) return;
+    const std::string& kind = tokens[0].text;
+    if (kind == "chain") return read_chain(tokens[1].text);
+    if (kind == "set" || kind == "map" || kind == "meter") return read_set(tokens[1].text);
+    ++made_.other_objects;
+    complete(tokens);
+  }
+
+  void read_chain(const std::string& name) {
+    NftChain& chain = made_.chains.emplace_back();
+    chain.name = name;
+    while (!lines_.empty() && !opens_nft_table(lines_.front().text)) {
+      Tokens tokens = line();
+      if (is_end(tokens)) return;
+      complete(tokens);
+      const bool is_warning = tokens.size() > 1 && tokens[0].text == "#" && tokens[1].text == "Warning:";
+      if (tokens.empty() || is_warning) continue;
+      const bool is_base = tokens[0].text == "type" && tokens.size() > 3 && tokens[2].text == "hook";
+      if (is_base) {
+        read_base(tokens, made_.key.family == NFPROTO_BRIDGE, chain);
+      } else if (tokens[0].text != "comment" && tokens[0].text != "policy") {
+        chain.rules.push_back(StatementReader(tokens).read());
+      }
+    }
+  }
+
+  void read_set(const std::string& name) {
+    NftSet& set = made_.sets.emplace_back();
+    set.name = name;
+    while (!lines_.empty() && !opens_nft_table(lines_.front().text)) {
+      Tokens tokens = line();
+      if (is_end(tokens)) break;
+      complete(tokens);
+      if (tokens.empty()) continue;
+      const auto has = [&](std::string_view word) {
+        return std::ranges::find(tokens, word, &NftToken::text) != tokens.end();
+      };
+      if (tokens[0].text == "timeout" || (tokens[0].text == "flags" && (has("dynamic") || has("timeout"))))
+        set.changes = true;
+      if (tokens[0].text != "elements" || tokens.size() < 3) continue;
+      set.elements = StatementReader(std::span(tokens).subspan(2)).set();
+    }
+  }
+
+  std::span<const PastedLine>& lines_;
+  std::vector<NftToken> prefix_;
+  NftTable made_;
+};
+
+}  // namespace
+
+bool opens_nft_table(std::string_view line) {
+  if (line.find("table") == std::string_view::npos) return false;
+  const Tokens tokens = tokens_of(line);
+  const std::size_t size = tokens.size();
+  if (size < 3 || tokens[size - 1].quoted || tokens[size - 1].text != "{") return false;
+  if (size >= 4 && tokens[size - 4].text == "table") return nft_family(tokens[size - 3].text).has_value();
+  return size == 3 && tokens[0].text == "table";
+}
+
+NftTable take_nft_table(std::span<const PastedLine>& lines) { return TableReader(lines).read(); }
+
+}  // namespace sidetrack

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "text/nft_tables.h"
+
+#include <linux/netfilter.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace sidetrack {
+
+NftNode::NftNode() = default;
+NftNode::NftNode(std::string_view word_of, std::vector<NftNode> parts_of) : word(word_of), parts(std::move(parts_of)) {}
+NftNode::NftNode(const NftNode& other) = default;
+NftNode::NftNode(NftNode&& other) noexcept = default;
+NftNode& NftNode::operator=(const NftNode& other) = default;
+NftNode& NftNode::operator=(NftNode&& other) noexcept = default;
+NftNode::~NftNode() = default;
+
+std::optional<std::uint8_t> nft_family(std::string_view name) {
+  static constexpr std::pair<std::string_view, std::uint8_t> families[] = {
+      {"ip", NFPROTO_IPV4}, {"ip6", NFPROTO_IPV6},      {"inet", NFPROTO_INET},
+      {"arp", NFPROTO_ARP}, {"bridge", NFPROTO_BRIDGE}, {"netdev", NFPROTO_NETDEV}};
+  const auto* found = std::ranges::find(families, name, &std::pair<std::string_view, std::uint8_t>::first);
+  if (found == std::end(families)) return {};
+  return found->second;
+}
+
+}  // namespace sidetrack

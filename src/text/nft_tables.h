@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What nft lists, whichever of its two forms a text has: statements by the names that they have in `nft -j`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernel/nft/native.h"
+
+namespace sidetrack {
+
+// A value as nft prints it (80, 10.0.0.0/8, 1024-65535, tcp), without parts; or what is made of others:
+//
+//   payload PROTOCOL FIELD, meta KEY, ct KEY [DIRECTION], socket KEY   a key
+//   concat, list, set, | & ^                                           of any
+//   : KEY DATA                                                         an element of a map
+//   elem VALUE                                                         one that expires, or has a condition
+//   map KEY SET                                                        what the map has for the key
+struct NftNode {
+  std::string word;
+  std::vector<NftNode> parts;
+
+  // Not inline, of which there would be hundreds.
+  NftNode();
+  explicit NftNode(std::string_view word_of, std::vector<NftNode> parts_of = {});
+  NftNode(const NftNode& other);
+  NftNode(NftNode&& other) noexcept;
+  NftNode& operator=(const NftNode& other);
+  NftNode& operator=(NftNode&& other) noexcept;
+  ~NftNode();
+
+  // Empty if it has none of that number.
+  [[nodiscard]] const std::string& text(std::size_t part) const {
+    static const std::string none;
+    return part < parts.size() ? parts[part].word : none;
+  }
+};
+
+//   match OPERATION LEFT RIGHT, vmap KEY SET, mangle KEY VALUE, counter PACKETS BYTES, counter NAME, jump CHAIN,
+//   dnat TO FLAG…, tproxy TO, xt TYPE NAME
+//
+// One that is not understood has no word; a condition that is not is "match" without parts.
+struct NftStatement : NftNode {
+  std::string words{};  // as the text has it
+};
+
+struct NftRule {
+  std::vector<NftStatement> statements;
+  std::string comment;
+};
+
+struct NftChain {
+  std::string name;
+  std::string type, hook;  // of a base chain: "nat", "output"
+  std::int32_t priority = 0;
+  bool drops = false;  // by its policy
+  std::vector<std::string> devices{};
+  std::vector<NftRule> rules{};
+};
+
+// A set or a map.
+struct NftSet {
+  std::string name;
+  std::optional<NftNode> elements{NftNode("set")};  // nothing: not understood
+  bool changes = false;                             // packets add to it, or its elements expire
+};
+
+struct NftTable {
+  nft::TableKey key;
+  std::string source;  // "FILE:LINE"
+  bool dormant = false;
+  bool lost_flags = false;  // it has some, and the text does not say which
+  std::vector<NftChain> chains{};
+  std::vector<NftSet> sets{};
+  std::size_t other_objects = 0;  // counters, quotas, …
+};
+
+// Returns nothing for what is no family of nft.
+[[nodiscard]] std::optional<std::uint8_t> nft_family(std::string_view name);
+
+}  // namespace sidetrack

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "text/read_texts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "kernel/nft/nf_tables.h"
+#include "mesh/istio_rules.h"
+#include "mesh/ownership.h"
+#include "model/error.h"
+#include "model/printable.h"
+#include "model/scan.h"
+#include "rule/ours.h"
+#include "text/iptables_script.h"
+#include "text/missing_chains.h"
+#include "text/nft_expressions.h"
+#include "text/nft_json.h"
+#include "text/nft_listing.h"
+#include "text/pasted_lines.h"
+
+namespace sidetrack {
+namespace {
+
+constexpr const char* ask_for_iptables = "ask for the output of: iptables-save; ip6tables-save";
+
+// Lines counted from 1, the last one included.
+using LineRange = std::pair<std::size_t, std::size_t>;
+
+// The text without those lines, and with its line numbers.
+std::string without_lines(std::string_view text, std::span<const LineRange> left_out) {
+  std::string left;
+  std::size_t number = 0;
+  for (const std::string_view line : split_at_each(text, '\n')) {
+    if (++number > 1) left += '\n';
+    while (!left_out.empty() && left_out.front().second < number) left_out = left_out.subspan(1);
+    if (left_out.empty() || number < left_out.front().first) left += line;
+  }
+  return left;
+}
+
+class TextsReader {
+ public:
+  RulesOfTexts read(std::span<const RulesText> texts, bool leaves_agents) && {
+    for (const RulesText& text : texts) take(text);
+    if (!has_nft_) return read_iptables_texts(texts, leaves_agents);
+    const bool of_nft =
+        std::ranges::any_of(tables_, [](const NftTable& each) { return nft::is_of_iptables(each.key); });
+    if (!rest_.empty()) {
+      read_ =
+          read_iptables_texts(rest_, leaves_agents, of_nft ? BackendKind::iptables_nft : BackendKind::iptables_legacy);
+      leave_out_tables_of_iptables();
+    }
+    std::ranges::move(notes_, std::back_inserter(read_.notes));
+    add_nf_tables(leaves_agents);
+    return std::move(read_);
+  }
+
+ private:
+  void take(const RulesText& text) {
+    const std::vector<PastedLine> lines = pasted_lines(text.text);
+    std::vector<LineRange> of_nft;
+    for (std::span<const PastedLine> rest(lines); !rest.empty();) {
+      const std::size_t first = rest.front().number;
+      const auto source = fmt::format("{}:{}", excerpt(text.name), first);
+      if (opens_nft_table(rest.front().text)) {
+        add(take_nft_table(rest), source);
+      } else if (opens_nft_json(rest)) {
+        for (NftTable& table : json_of(rest, source)) add(std::move(table), source);
+      } else {
+        rest = rest.subspan(1);
+        continue;
+      }
+      of_nft.emplace_back(first, rest.empty() ? lines.back().number : rest.front().number - 1);
+    }
+    has_nft_ = has_nft_ || !of_nft.empty();
+    RulesText left{text.name, without_lines(text.text, of_nft)};
+    if (of_nft.empty() || !read_iptables_script(left).sections.empty()) rest_.push_back(std::move(left));
+  }
+
+  static std::vector<NftTable> json_of(std::span<const PastedLine>& rest, const std::string& source) {
+    try {
+      return take_nft_json(rest);
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("{}: {}", source, error.what()), error.hint());
+    }
+  }
+
+  void add(NftTable table, const std::string& source) {
+    table.source = source;
+    const auto found = std::ranges::find(tables_, table.key, &NftTable::key);
+    if (found == tables_.end()) {
+      tables_.push_back(std::move(table));
+      return;
+    }
+    notes_.push_back(fmt::format("{}: the table {} once more: these rules count, not those before", source,
+                                 printable(nft::text(table.key))));
+    *found = std::move(table);
+  }
+
+  // Those that are in the text of iptables, too.
+  void leave_out_tables_of_iptables() {
+    std::vector<std::string> twice;
+    std::erase_if(tables_, [&](const NftTable& table) {
+      if (!nft::is_of_iptables(table.key)) return false;
+      const std::string name = nft::text(table.key);
+      const bool is_there = std::ranges::any_of(read_.live, [&](const Live& live) {
+        return std::ranges::find(live.chains, name, &LiveChain::table_name) != live.chains.end();
+      });
+      if (is_there) twice.push_back(name);
+      return is_there;
+    });
+    if (!twice.empty())
+      notes_.push_back(fmt::format("{}: read of iptables, which prints more of it than nft", fmt::join(twice, ", ")));
+  }
+
+  void add_nf_tables(bool leaves_agents) {
+    nft::Dump dump;
+    std::size_t extensions = 0;
+    std::vector<std::string> empty_sets;
+    for (const NftTable& table : tables_) {
+      if (table.lost_flags)
+        read_.notes.push_back(
+            fmt::format("{}: which flags the table {} has is not said: taken as not dormant; ask for "
+                        "the output of: nft list ruleset",
+                        table.source, printable(nft::text(table.key))));
+      MadeTable made = kernel_table(table);
+      extensions += made.extensions;
+      for (const auto& [name, set] : made.table.sets) {
+        if (set.elements.empty() && !set.any_other && set.opaque.empty())
+          empty_sets.push_back(fmt::format("{} {}", nft::text(table.key), name));
+      }
+      dump.tables.push_back(std::move(made.table));
+    }
+    std::vector<Live> live;
+    live.push_back(nft::native_live(dump, istio_rules));
+    live.push_back(nft::iptables_live(dump, {}, istio_rules));
+    std::set<std::string> missing;
+    for (Live& each : live) {
+      missing.merge(forget_missing_chains(each.chains));
+      if (leaves_agents) leave_to_agents(each, false);
+      if (holds_rules(each)) join(std::move(each));
+    }
+    note(missing, empty_sets, extensions);
+  }
+
+  // Chains of a backend of which the text of iptables may have some; the newest backend first.
+  void join(Live live) {
+    const auto place = std::ranges::find_if(read_.live, [&](const Live& each) { return each.backend <= live.backend; });
+    if (place == read_.live.end() || place->backend != live.backend) {
+      read_.live.insert(place, std::move(live));
+      return;
+    }
+    std::ranges::move(live.chains, std::back_inserter(place->chains));
+    std::ranges::move(live.tables, std::back_inserter(place->tables));
+  }
+
+  void note(const std::set<std::string>& missing, const std::vector<std::string>& empty_sets, std::size_t extensions) {
+    if (!missing.empty())
+      read_.notes.push_back(fmt::format(
+          "the text has no chain {}: what its rules do is not known; ask for the output of: nft list ruleset",
+          printable(fmt::format("{}", fmt::join(missing, ", ")))));
+    if (!empty_sets.empty())
+      read_.notes.push_back(fmt::format("taken as empty: the set {}; nft -t leaves out what sets hold",
+                                        printable(fmt::format("{}", fmt::join(empty_sets, ", ")))));
+    if (extensions > 0)
+      read_.notes.push_back(fmt::format("matches and targets of iptables of which nft prints the name alone: {}; {}",
+                                        extensions, ask_for_iptables));
+    if (std::ranges::find(read_.live, BackendKind::iptables_legacy, &Live::backend) == read_.live.end())
+      read_.notes.emplace_back(
+          "rules of iptables-legacy are taken to be none: nft lists none of them; iptables-legacy-save does");
+  }
+
+  bool has_nft_ = false;
+  std::vector<NftTable> tables_;
+  std::vector<RulesText> rest_;  // what nft has not printed
+  std::vector<std::string> notes_;
+  RulesOfTexts read_;
+};
+
+}  // namespace
+
+RulesOfTexts read_texts(std::span<const RulesText> texts, bool leaves_agents) {
+  return TextsReader().read(texts, leaves_agents);
+}
+
+}  // namespace sidetrack

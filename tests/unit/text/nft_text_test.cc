@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Rules of nft as they are pasted into reports. That they are read as the kernel's are, tests/kernel/answers shows.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rule/iptables.h"
+#include "text/read_texts.h"
+#include "unit/error_text.h"
+
+namespace sidetrack {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+RulesOfTexts read(const std::vector<std::string>& texts) {
+  std::vector<RulesText> named;
+  for (const std::string& text : texts) named.push_back({fmt::format("file{}", named.size() + 1), text});
+  return read_texts(named, true);
+}
+
+// "inet t -A out -p tcp -j ACCEPT"
+std::vector<std::string> rules(const std::vector<std::string>& texts) {
+  std::vector<std::string> all;
+  for (const Live& live : read(texts).live) {
+    for (const LiveChain& chain : live.chains) {
+      for (const LiveRule& rule : chain.rules) {
+        const std::string families = rule.rule.families == chain.families ? "" : names(rule.rule.families) + " ";
+        all.push_back(fmt::format("{} {}{}", chain.table_name, families, iptables_words(rule.rule)));
+      }
+    }
+  }
+  return all;
+}
+
+// Of one rule in a table of that family.
+std::vector<std::string> rule(std::string_view words, std::string_view table = "inet t") {
+  std::vector<std::string> all =
+      rules({fmt::format("table {} {{\n\tchain c {{\n\t\t{}\n\t}}\n\tchain d {{\n\t}}\n}}\n", table, words)});
+  for (std::string& each : all) each.erase(0, table.size() + 1);
+  return all;
+}
+
+std::string notes(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& note : read(texts).notes) all += note + "\n";
+  return all;
+}
+
+std::string refused(const std::string& text) {
+  return testing::error_text([&] { static_cast<void>(read({text})); });
+}
+
+TEST(NftText, HasWhatNftLeavesOut) {
+  EXPECT_THAT(rule("ip daddr 10.0.0.0/8 tcp dport 80 accept"),
+              ElementsAre("ipv4 -A c -d 10.0.0.0/8 -p tcp --dport 80 -j ACCEPT"));
+  EXPECT_THAT(rule("ip6 saddr != fd00::1 udp sport 1024-65535 drop"),
+              ElementsAre("ipv6 -A c ! -s fd00::1/128 -p udp --sport 1024:65535 -j DROP"));
+  EXPECT_THAT(rule("meta l4proto tcp tcp dport { 80, 443 } counter packets 1 bytes 2 jump d"),
+              ElementsAre("-A c -p tcp -m multiport --dports 80,443 -j d"));
+  EXPECT_THAT(rule("ip daddr 10.0.0.1 accept", "ip t"), ElementsAre("-A c -d 10.0.0.1/32 -j ACCEPT"));
+}
+
+TEST(NftText, HasNumbersForNames) {
+  EXPECT_THAT(rule("meta l4proto 6 ct state 0x2,0x4 ct direction 1 tcp flags 0x2 / 0x2,0x10 accept"),
+              rule("meta l4proto tcp ct state established,related ct direction reply tcp flags syn / syn,ack accept"));
+  EXPECT_THAT(rule("tcp flags & (syn | ack) == syn accept"), rule("tcp flags syn / syn,ack accept"));
+  EXPECT_THAT(rule("tcp flags ! syn,rst accept"), rule("tcp flags & (syn | rst) == 0x0 accept"));
+  EXPECT_THAT(rule("meta mark and 0xff == 0x5 meta mark set mark or 0x10"),
+              rule("meta mark & 0x000000ff == 0x00000005 meta mark set meta mark & 0xffffffff | 0x00000010"));
+}
+
+TEST(NftText, KeepsWhatItDoesNotUnderstand) {
+  EXPECT_THAT(rule("fib daddr type local limit rate 5/minute burst 7 packets tcp dport 80 accept"),
+              ElementsAre("-A c fib daddr type local limit rate 5/minute burst 7 packets -p tcp --dport 80 -j ACCEPT"));
+  EXPECT_THAT(
+      rule("icmp type { echo-request, echo-reply } log prefix \"a, b\" level info flags tcp sequence,options drop"),
+      ElementsAre("ipv4 -A c -p icmp icmp type { echo-request, echo-reply } log prefix \"a, b\" level info flags "
+                  "tcp sequence,options",
+                  "ipv4 -A c -p icmp icmp type { echo-request, echo-reply } -j DROP"));
+  EXPECT_THAT(rule("osf name \"Linux\" ip ttl 5 accept"), ElementsAre("-A c osf name \"Linux\" ip ttl 5 -j ACCEPT"));
+  EXPECT_THAT(rule("tcp dport 80 queue flags bypass to 1-3"),
+              ElementsAre("-A c -p tcp --dport 80 queue flags bypass to 1-3"));
+  EXPECT_THAT(rule("tcp option maxseg size set rt mtu"), ElementsAre("-A c tcp option maxseg size set rt mtu"));
+  EXPECT_THAT(rule("dnat ip addr . port to ip saddr map { 10.0.0.1 : 10.0.0.2 . 80 }"),
+              ElementsAre("-A c dnat ip addr . port to ip saddr map { 10.0.0.1 : 10.0.0.2 . 80 }"));
+  EXPECT_EQ(rule("numgen random mod 2 vmap { 0 : accept, 1 : jump d }").size(), 2U);  // a rule for each
+  EXPECT_EQ(rule("jhash ip saddr mod 2 seed 0x1 vmap { 0 : accept, 1 : jump d }").size(), 2U);
+  EXPECT_THAT(rule("tcp dport @nowhere accept"), ElementsAre("-A c -p tcp tcp dport @nowhere -j ACCEPT"));
+  EXPECT_THAT(rule("tcp dport accept"), Not(IsEmpty()));
+}
+
+TEST(NftText, ReadsTablesOfIptablesAsIptables) {
+  const auto of_iptables = [](std::string_view words) { return rule(words, "ip nat"); };
+  EXPECT_THAT(of_iptables("meta l4proto tcp skuid != 1337 counter packets 0 bytes 0 redirect to :15001 random"),
+              ElementsAre("-A c -p tcp -m owner ! --uid-owner 1337 -j REDIRECT --to-ports 15001 --random"));
+  EXPECT_THAT(of_iptables("meta l4proto tcp ct state ! invalid counter packets 0 bytes 0 dnat to 10.0.0.1:80"),
+              ElementsAre("-A c -p tcp -m conntrack ! --ctstate INVALID -j DNAT --to-destination 10.0.0.1:80"));
+  EXPECT_THAT(of_iptables("counter packets 0 bytes 0 ct mark set ct mark xor 0x5 and 0xfffffff8"),
+              ElementsAre("-A c -j CONNMARK --set-xmark 0x5/0x7"));
+  EXPECT_THAT(of_iptables("# match-set f2b src counter packets 0 bytes 0 # TPROXY redirect 0.0.0.0:15006"),
+              ElementsAre("-A c # match-set f2b src # TPROXY redirect 0.0.0.0:15006"));
+  EXPECT_THAT(
+      of_iptables("xt match \"string\" counter packets 0 bytes 0 xt target \"TPROXY\""),
+      ElementsAre("-A c -m string [options that nft does not print] -j TPROXY [options that nft does not print]"));
+  EXPECT_THAT(notes({"table ip nat {\n\tchain c {\n\t\txt match string counter xt target LOG\n\t}\n}\n"}),
+              HasSubstr("of which nft prints the name alone: 2; ask for the output of: iptables-save; ip6tables-save"));
+}
+
+constexpr const char* listing = R"(table inet t { # handle 3
+	comment "of the node"
+	set some { # handle 1
+		typeof ip daddr . tcp dport
+		flags interval
+		elements = { 10.0.0.0/8 . 80-90,
+			     10.1.1.1 . 53 counter packets 0 bytes 0 comment "dns" }
+	}
+
+	set growing {
+		type ipv4_addr
+		flags dynamic,timeout
+		timeout 1m
+	}
+
+	map verdicts {
+		type inet_service : verdict
+		elements = { 22 : accept, 80-90 : jump web,
+			     * : drop }
+	}
+
+	quota much {
+		over 5 mbytes used 0 bytes
+	}
+
+	chain web {
+		comment "of web"
+	}
+
+	chain out {
+		type filter hook output priority mangle - 5; policy drop;
+		ip daddr . tcp dport @some accept comment "both" # handle 9
+		ip daddr @growing drop
+		tcp dport vmap @verdicts
+	}
+}
+)";
+
+TEST(NftText, ReadsSetsAndMaps) {
+  EXPECT_THAT(rules({listing}),
+              ElementsAre("inet t ipv4 -A out -p tcp -d 10.0.0.0/8 --dport 80:90 -j ACCEPT",
+                          "inet t ipv4 -A out -p tcp -d 10.1.1.1/32 --dport 53 -j ACCEPT",
+                          "inet t ipv4 -A out @growing: packets and time change what it holds -j DROP",
+                          "inet t -A out -p tcp vmap @verdicts"));
+  const RulesOfTexts read_once = read({listing});
+  const LiveChain& out = read_once.live.front().chains.back();
+  EXPECT_EQ(out.hook, (HookPoint{Hook::output, -155, ChainType::filter, {}}));
+  EXPECT_EQ(out.policy, Verdict::drop);
+  EXPECT_EQ(out.rules.front().rule.origin.comment, "both");
+  const LiveTable& table = read_once.live.front().tables.front();
+  EXPECT_TRUE(table.other_objects);
+  EXPECT_THAT(table.jumps, ElementsAre(MapJump{"verdicts", "web"}));
+}
+
+TEST(NftText, TakesWhatIsAddedOnTheWay) {
+  std::string quoted = "It fails:\n> ```\n> root@web-0:/# nft list ruleset\n";
+  std::string logged = "2024-01-02T03:04:05Z starting\n";
+  const std::string text = listing;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = text.find('\n', at);
+    std::string line = text.substr(at, end - at);
+    logged += "2024-01-02T03:04:06.123Z node-1: " + line + "\r\n";
+    for (auto mark = line.find('"'); mark != std::string::npos; mark = line.find('"')) line.replace(mark, 1, "\u201d");
+    quoted += "> " + line + "\n";
+    at = end + 1;
+  }
+  EXPECT_EQ(rules({quoted + "> ```\n"}), rules({listing}));
+  EXPECT_EQ(rules({logged}), rules({listing}));
+}
+
+TEST(NftText, ReadsPartsOfAListing) {
+  const std::string chain =
+      "table ip nat {\n\tchain OUTPUT {\n\t\ttype nat hook output priority -100; policy accept;\n"
+      "\t\tcounter packets 0 bytes 0 jump MINE\n\t}\n}\n";
+  EXPECT_THAT(rules({chain}), ElementsAre("ip nat -A OUTPUT -j MINE"));
+  EXPECT_THAT(notes({chain}), HasSubstr("the text has no chain MINE: what its rules do is not known"));
+  EXPECT_THAT(notes({chain}), HasSubstr("rules of iptables-legacy are taken to be none"));
+  EXPECT_THAT(notes({chain, chain}), HasSubstr("file2:1: the table ip nat once more: these rules count"));
+  EXPECT_THAT(rules({"table inet t {\n\tchain c {\n\t\ttcp dport 80 acc"}), Not(IsEmpty()));  // cut off
+  EXPECT_THAT(rules({"table ip nat {\n}\n"}), IsEmpty());
+  const std::string terse =
+      "table ip t {\n\tset s {\n\t\ttype inet_service\n\t}\n\tchain c {\n\t\ttcp dport @s drop\n\t}\n}\n";
+  EXPECT_THAT(notes({terse}), HasSubstr("taken as empty: the set ip t s"));
+}
+
+TEST(NftText, NamesPrioritiesAsTheFamilyHasThem) {
+  const auto priority = [](std::string_view table, std::string_view words) {
+    const std::string text = fmt::format(
+        "table {} t {{\n\tchain c {{\n\t\ttype filter hook prerouting priority {}; policy drop;\n\t}}\n}}\n", table,
+        words);
+    return read({text}).live.front().chains.front().hook->priority;
+  };
+  EXPECT_EQ(priority("inet", "dstnat"), -100);
+  EXPECT_EQ(priority("bridge", "dstnat"), -300);
+  EXPECT_EQ(priority("ip", "filter + 10"), 10);
+  EXPECT_EQ(priority("ip6", "raw"), -300);
+  EXPECT_EQ(priority("ip", "-7"), -7);
+  EXPECT_THAT(refused("table ip t {\n\tchain c {\n\t\ttype filter hook somewhere priority 0;\n\t}\n}\n"),
+              HasSubstr("file1:1: the chain c is of type filter at the hook somewhere: expected those of nft"));
+}
+
+constexpr const char* document = R"(# nft -j list ruleset
+{"nftables": [{"metainfo": {"version": "1.0.9"}},
+ {"table": {"family": "inet", "name": "t", "handle": 1, "flags": "dormant"}},
+ {"set": {"family": "inet", "name": "s", "table": "t", "type": "ipv4_addr", "flags": ["interval"],
+          "elem": [{"prefix": {"addr": "10.0.0.0", "len": 8}}, {"elem": {"val": "192.0.2.1", "comment": "x"}}]}},
+ {"chain": {"family": "inet", "table": "t", "name": "c", "type": "nat", "hook": "output", "prio": -100, "policy": "accept"}},
+ {"rule": {"family": "inet", "table": "t", "chain": "c", "comment": "the rule", "expr": [
+   {"match": {"op": "==", "left": {"payload": {"protocol": "ip", "field": "daddr"}}, "right": "@s"}},
+   {"match": {"op": "==", "left": {"payload": {"protocol": "tcp", "field": "dport"}}, "right": {"range": [80, 90]}}},
+   {"counter": {"packets": 3, "bytes": 4}},
+   {"dnat": {"family": "ip", "addr": "10.0.0.9", "port": 80, "flags": ["random", "persistent"]}}]}},
+ {"rule": {"family": "inet", "table": "t", "chain": "c", "expr": [
+   {"match": {"op": "==", "left": {"fib": {"result": "type", "flags": ["daddr"]}}, "right": "local"}}, {"new": {}}]}}]}
+#)";
+
+TEST(NftText, ReadsJson) {
+  EXPECT_THAT(rules({document}),
+              ElementsAre("inet t ipv4 -A c -d 10.0.0.0/8,192.0.2.1/32 -p tcp --dport 80:90 dnat to 10.0.0.9/32 to :80 "
+                          "random persistent",
+                          "inet t -A c {\"match\":{\"left\":{\"fib\":{\"flags\":[\"daddr\"],\"result\":\"type\"}},"
+                          "\"op\":\"==\",\"right\":\"local\"}} {\"new\":{}}"));
+  const RulesOfTexts read_once = read({document});
+  const LiveChain& chain = read_once.live.front().chains.front();
+  EXPECT_TRUE(chain.dormant);
+  EXPECT_EQ(chain.rules.front().counters, (Counters{3, 4}));
+  EXPECT_EQ(chain.rules.front().rule.origin.comment, "the rule");
+  EXPECT_THAT(rules({"{\"nftables\": [{\"metainfo\": {}}]}"}), IsEmpty());
+  std::string flags = document;
+  flags.replace(flags.find("\"dormant\""), 9, "\"t\"");
+  EXPECT_THAT(notes({flags}), HasSubstr("file1:2: which flags the table inet t has is not said"));
+}
+
+TEST(NftText, RefusesJsonThatIsNotWhole) {
+  const std::string text = document;
+  EXPECT_THAT(refused(text.substr(0, 400)), HasSubstr("file1:2: the JSON of nft has no end: a part of it is missing"));
+  EXPECT_THAT(refused("{\"nftables\": [}]"), HasSubstr("file1:1: the JSON of nft: "));
+  EXPECT_THAT(refused("{\"nftables\": " + std::string(100, '[')), HasSubstr("the JSON nests deeper than 64 levels"));
+}
+
+TEST(NftText, IsReadBesideIptables) {
+  const std::string save =
+      "$ iptables-save\n*nat\n:OUTPUT ACCEPT [0:0]\n-A OUTPUT -p tcp -j REDIRECT --to-ports 1\nCOMMIT\n";
+  const std::string nft =
+      "$ nft list ruleset\ntable ip nat {\n\tchain OUTPUT {\n\t\ttype nat hook output priority -100; policy accept;\n"
+      "\t\tmeta l4proto tcp counter packets 0 bytes 0 redirect to :1\n\t}\n}\ntable inet t {\n\tchain c "
+      "{\n\t\tdrop\n\t}\n}\n";
+  EXPECT_THAT(rules({save + nft}),
+              ElementsAre("inet t -A c -j DROP", "ip nat -A OUTPUT -p tcp -j REDIRECT --to-ports 1"));
+  EXPECT_THAT(rules({nft, save}), rules({save + nft}));
+  EXPECT_THAT(notes({save + nft}), HasSubstr("ip nat: read of iptables, which prints more of it than nft"));
+  EXPECT_THAT(rules({nft, "$ iptables-legacy-save\n" + save.substr(save.find('\n') + 1)}),
+              ElementsAre("inet t -A c -j DROP", "ip nat -A OUTPUT -p tcp -j REDIRECT --to-ports 1",
+                          "nat -A OUTPUT -p tcp -j REDIRECT --to-ports 1"));
+}
+
+}  // namespace
+}  // namespace sidetrack
