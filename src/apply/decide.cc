@@ -142,7 +142,7 @@ std::optional<Error> cannot_go(const Request& request, const Survey& survey) {
 
 space::Side after_apply(const Plan& plan, BackendKind backend, const Survey& survey) {
   PodView pod = *survey.pod;
-  drop_our_rules(pod);
+  if (survey.routing != Routing{}) drop_our_rules(pod);
   add_routing(pod, without(plan.routing, survey.others_routing));
   // Only a table of our own is written anew as a whole, with what others may have put into it, and not if it is as
   // asked.

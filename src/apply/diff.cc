@@ -177,7 +177,7 @@ Difference diff(const Live& live, const Ruleset& asked) {
                                  drops(scope, pair), is_dormant(pair), lines(scope, pair)});
   });
   if (is_left_over(live, asked)) difference.tables = live.own_tables;
-  warn_of_earlier(live, difference.warnings);
+  if (!asked.rules.empty()) warn_of_earlier(live, difference.warnings);
   return difference;
 }
 

@@ -367,10 +367,15 @@ std::vector<std::string> beside_other_meshes(const Survey& survey) {
     if (const Live* live = survey.live(kind)) add_other_meshes(*live, found);
   }
   if (found.empty()) return {};
-  return {
-      fmt::format("rules of {} are here, too, and redirect the same connections; 'sidetrack explain' says whose "
-                  "rule decides",
-                  fmt::join(found, ", "))};
+  std::string warning = fmt::format(
+      "rules of {} are here, too, and redirect the same connections; 'sidetrack explain' says whose rule decides",
+      fmt::join(found, ", "));
+  for (const std::string_view mesh : found) {
+    if (const std::string_view option = option_of_mesh(mesh); !option.empty())
+      warning += fmt::format(
+          "; 'sidetrack clean --mesh {}' would remove the chains of {} and the rules that lead there", option, mesh);
+  }
+  return {std::move(warning)};
 }
 
 }  // namespace

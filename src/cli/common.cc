@@ -13,6 +13,7 @@
 #include "library/packets.h"
 #include "library/planning.h"
 #include "mesh/istio_rules.h"
+#include "mesh/other_meshes.h"
 #include "model/printable.h"
 #include "render/render.h"
 #include "rule/iptables.h"
@@ -101,12 +102,13 @@ std::unique_ptr<Kernel> open_kernel(const CommandLine& line, bool write) {
   const bool connects = line.probe || line.run_validation;
   const bool changes = line.command == Command::apply || writes(line);  // apply --check asks the kernel, too
   const Sandbox kind = connects ? Sandbox::probe : changes ? Sandbox::write : Sandbox::read;
-  auto kernel = sidetrack::open_kernel(istio_rules, {.write = write,
-                                                     .wait = line.applying.lock_wait,
-                                                     .xtables_lock = in_own_pod(line),
-                                                     .reads_once = kind == Sandbox::read && !line.watch,
-                                                     .makes_legacy_tables = may_choose_legacy(line),
-                                                     .agent_rules = agent_rules_of(line.config)});
+  auto kernel = sidetrack::open_kernel(line.mesh.empty() ? istio_rules : rules_of_mesh(line.mesh),
+                                       {.write = write,
+                                        .wait = line.applying.lock_wait,
+                                        .xtables_lock = in_own_pod(line),
+                                        .reads_once = kind == Sandbox::read && !line.watch,
+                                        .makes_legacy_tables = may_choose_legacy(line),
+                                        .agent_rules = agent_rules_of(line.config)});
   confine(line, kind);
   return kernel;
 }

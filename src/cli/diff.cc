@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/log.h"
 #include "library/sentences.h"
+#include "mesh/other_meshes.h"
 #include "model/printable.h"
 #include "model/scan.h"
 #include "render/effect.h"
@@ -25,6 +26,9 @@ Comparison compare(const CommandLine& line, const Plan& wanted) {
   Comparison comparison = sidetrack::compare({.plan = &wanted, .options = &line.applying}, survey);
   if (wanted.ruleset.rules.empty()) {  // as clean says what it leaves
     for (const std::string& warning : kernel->warnings()) warn(warning);
+    if (!line.mesh.empty() && !comparison.equal()) {
+      for (const std::string& left : left_by_mesh(rules_of_mesh(line.mesh), survey)) warn(left);
+    }
   } else if (survey.pod) {
     warn_of_settings();
   }

@@ -99,7 +99,7 @@ class LinuxKernel final : public Kernel {
       return live != nullptr && holds_others(*live);
     };
     Routes::State routing = routes_->read();
-    survey.routing = std::move(routing.ours);
+    if (mesh_.name.empty()) survey.routing = std::move(routing.ours);
     survey.others_routing = std::move(routing.others);
     made_by_us_ = is_of_ambient(survey.routing);
     for (const BackendKind kind : all_backends) {
@@ -315,7 +315,7 @@ class LinuxKernel final : public Kernel {
                                });
   }
 
-  const MeshRules& mesh_;
+  const MeshRules mesh_;
   KernelOptions options_;
   Deadline deadline_;
   std::optional<NamespaceLock> lock_;                // released last

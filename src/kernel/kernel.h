@@ -90,7 +90,7 @@ struct KernelOptions {
   HeldSignals::Which held_signals = HeldSignals::Which::all;
 };
 
-// Opens that of the calling thread's network namespace. `mesh` outlives it.
+// Opens that of the calling thread's network namespace.
 [[nodiscard]] std::unique_ptr<Kernel> open_kernel(const MeshRules& mesh, const KernelOptions& options);
 
 }  // namespace sidetrack

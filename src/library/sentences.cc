@@ -72,11 +72,13 @@ std::string checked(const ApplyResult& result) {
                      removed(result, "apply would remove"));
 }
 
-std::string cleaned(const ApplyResult& result) {
-  if (result.applied == Applied::unchanged) return "nothing to remove";
+std::string cleaned(const ApplyResult& result, std::string_view mesh) {
+  if (result.applied == Applied::unchanged)
+    return mesh.empty() ? "nothing to remove" : fmt::format("nothing to remove: no rules of {} are here", mesh);
   std::string from;
   for (BackendKind backend : result.left) from += (from.empty() ? " from " : ", ") + std::string(name(backend));
-  return "removed all rules and routes of the mesh" + from;
+  return mesh.empty() ? "removed all rules and routes of the mesh" + from
+                      : fmt::format("removed all rules of {}{}", mesh, from);
 }
 
 std::string verified(const Comparison& comparison, std::string_view options) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apply/apply.h"
@@ -18,8 +19,9 @@ using Milliseconds = std::chrono::duration<double, std::milli>;
 [[nodiscard]] std::string applied(const ApplyResult& result, std::optional<Milliseconds> took = {});
 // apply --check: "the kernel would accept 18 rules in nat (ipv4) through iptables-nft; nothing was changed"
 [[nodiscard]] std::string checked(const ApplyResult& result);
-// clean: "removed all rules and routes of the mesh from nftables"
-[[nodiscard]] std::string cleaned(const ApplyResult& result);
+// clean: "removed all rules and routes of the mesh from nftables"; --mesh: "removed all rules of Linkerd from
+// iptables-nft"
+[[nodiscard]] std::string cleaned(const ApplyResult& result, std::string_view mesh = {});
 // verify: "rules and routes are as requested, through iptables-nft"
 [[nodiscard]] std::string verified(const Comparison& comparison, std::string_view options = "these options");
 

@@ -50,6 +50,7 @@ Reason describe(const Rule& rule) {
     const Rule named = renamed(rule);
     if (const Row* row = row_of(named)) reason = reason_of(*row, named);
   }
+  if (reason.sentence.empty()) reason.sentence = sentence_of_other_mesh(rule);
   for (std::string* text : {&reason.option, &reason.values, &reason.flag, &reason.sentence}) *text = printable(*text);
   return reason;
 }
@@ -69,9 +70,12 @@ bool is_of_istio(const Rule& rule) {
 }
 
 std::string_view port_name(std::uint16_t port, const Rule& rule) {
-  if (const auto of_other = port_of_mesh(mesh_of_rule(rule), port)) return *of_other;
-  const std::string_view of_sidecar = port_name(port), of_ztunnel = port_name(port, true);
-  return of_sidecar == of_ztunnel || !is_of_ambient(describe(rule).rule) ? of_sidecar : of_ztunnel;
+  const std::span<const NamedPort> ports = known_ports(rule);
+  const auto named = std::ranges::find(ports, port, &NamedPort::port);
+  if (named == ports.end()) return "";
+  const std::string_view of_sidecar = named->name, of_ztunnel = named->of_ztunnel;
+  return of_ztunnel.empty() || of_sidecar == of_ztunnel || !is_of_ambient(describe(rule).rule) ? of_sidecar
+                                                                                               : of_ztunnel;
 }
 
 bool is_istio_chain(std::string_view chain) {

@@ -4,12 +4,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernel/nft/native.h"
 #include "mesh/catalogue.h"
 #include "mesh/describe.h"
 #include "mesh/ownership.h"
 
 namespace sidetrack {
 namespace {
+
+// Istio's own nftables mode has one table for each of iptables', and so has its agent for ambient pods.
+constexpr std::string_view own_tables[] = {nft::own_table,     "istio-proxy-raw",   "istio-proxy-mangle",
+                                           "istio-proxy-nat",  "istio-ambient-raw", "istio-ambient-mangle",
+                                           "istio-ambient-nat"};
 
 RuleNotes notes(const Rule& rule) {
   using enum MeshRule;
@@ -46,8 +52,10 @@ bool came_by_insert(const Rule& rule) {
       catalogue(), [&](const Row& row) { return row.insert_at && row.table == rule.table && is_of(rule, row); });
 }
 
-const MeshRules istio_rules{.mark_ours = mark_ours,
-                            .has_chain = is_istio_chain,
+const MeshRules istio_rules{.name = {},
+                            .tables = own_tables,
+                            .mark_ours = [](const MeshRules&, auto& chains) { mark_ours(chains); },
+                            .has_chain = [](const MeshRules&, std::string_view name) { return is_istio_chain(name); },
                             .has_rule = is_of_istio,
                             .iptables_name = in_iptables_names,
                             .came_by_insert = came_by_insert,

@@ -1,62 +1,235 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "mesh/other_meshes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <set>
 
-#include "model/ports.h"
+#include "mesh/istio_rules.h"
+#include "mesh/ownership.h"
+#include "model/printable.h"
+#include "model/scan.h"
+#include "rule/iptables.h"
 
 namespace sidetrack {
 namespace {
 
-// From the programs that write the rules: linkerd2-proxy-init, kuma's transparent proxy, consul's iptables, osm's
-// init container, aws-appmesh-proxy-route-manager, telepresence's agent, mirrord's agent, apisix-mesh-agent.
+// What a mesh writes into built-in chains, and nothing marks as its own.
+enum class Unmarked : std::uint8_t {
+  none,
+  dns,     // -p udp --dport 53 with RETURN, REDIRECT to port 15053 or CT --zone: the shapes of Istio before 1.25
+  owners,  // -m owner --uid-owner UID -j RETURN
+};
+
 struct OtherMesh {
   std::string_view name;
-  std::string_view chains;  // how their names begin
+  std::string_view option;   // of clean --mesh; empty: an agent of the node would write its rules again
+  std::string_view comment;  // how the comments of its rules begin
   std::array<NamedPort, 5> ports{};
+  std::array<std::uint32_t, 2> ids{};  // of its proxy: uids, and gids where it has any
+  Unmarked unmarked = Unmarked::none;
+  std::uint32_t mark = 0;                      // of its policy rule
+  std::array<std::string_view, 1> tables{{}};  // of the family inet, its own
 };
+
+// From the programs that write the rules: linkerd2-proxy-init, kuma's transparent proxy, consul's iptables and
+// nftables, osm's init container, aws-appmesh-proxy-route-manager, telepresence's agent, mirrord's agent,
+// apisix-mesh-agent, polaris-sidecar-init.
 constexpr OtherMesh known_meshes[] = {
     {"Linkerd",
-     "PROXY_INIT_",
-     {{{4140, "Linkerd outbound"}, {4143, "Linkerd inbound"}, {4190, "Linkerd control"}, {4191, "Linkerd admin"}}}},
-    {"Kuma", "KUMA_MESH_"},
-    {"Kuma", "MESH_INBOUND"},
-    {"Kuma", "MESH_OUTBOUND"},
-    {"Consul", "CONSUL_", {{{15001, "Envoy outbound"}, {20000, "Envoy inbound"}, {8600, "Consul DNS"}}}},
+     "linkerd",
+     "proxy-init/",
+     {{{4140, "Linkerd outbound"}, {4143, "Linkerd inbound"}, {4190, "Linkerd control"}, {4191, "Linkerd admin"}}},
+     {2102, 1337}},
+    {"Kuma",
+     "kuma",
+     "kuma/mesh/",
+     {{{9901, "Envoy admin"},
+       {15001, "Envoy outbound"},
+       {15006, "Envoy inbound"},
+       {15010, "Envoy inbound of IPv6"},
+       {15053, "Kuma DNS"}}},
+     {5678},
+     Unmarked::dns},
+    {"Consul",
+     "consul",
+     "",
+     {{{15001, "Envoy outbound"}, {20000, "Envoy inbound"}, {8600, "Consul DNS"}}},
+     {5995},
+     Unmarked::none,
+     0,
+     {"consul_tproxy"}},
     {"Open Service Mesh",
-     "OSM_PROXY_",
+     "osm",
+     "",
      {{{15000, "Envoy admin"},
        {15001, "Envoy outbound"},
        {15003, "Envoy inbound"},
-       {15010, "Envoy Prometheus telemetry"}}}},
-    {"App Mesh", "APPMESH_", {{{15000, "Envoy inbound"}, {15001, "Envoy outbound"}}}},
-    {"Cilium", "CILIUM_"},
-    {"Telepresence", "TEL_INBOUND"},
-    {"Telepresence", "TEL_OUTBOUND"},
-    {"mirrord", "MIRRORD_"},
-    {"apisix-mesh-agent", "APISIX_"},
+       {15010, "Envoy Prometheus telemetry"},
+       {15901, "liveness probes"}}},
+     {1500, 1337}},
+    {"App Mesh",
+     "app-mesh",
+     "",
+     {{{15000, "Envoy inbound"}, {15001, "Envoy outbound"}}},
+     {1337},
+     Unmarked::none,
+     0x1e7700ce},
+    {"Cilium", "", ""},
+    {"Telepresence", "telepresence", "", {{{9900, "Telepresence agent"}}}, {7777}, Unmarked::owners},
+    {"mirrord", "mirrord", ""},
+    {"apisix-mesh-agent", "apisix", "", {{{9080, "APISIX outbound"}, {9081, "APISIX inbound"}}}, {}, Unmarked::owners},
+    {"Polaris", "polaris", "", {{{proxy_dns_port, "Polaris DNS"}}}, {1337}, Unmarked::dns},
 };
+
+// The chains of a mesh: how their names begin, and the rest of those that its program makes; "": any.
+struct Chains {
+  std::string_view mesh;
+  std::string_view prefix;
+  std::string_view rest;
+};
+constexpr Chains known_chains[] = {
+    {"Linkerd", "PROXY_INIT_", "OUTPUT|REDIRECT"},
+    {"Kuma", "KUMA_MESH_", "INBOUND|OUTBOUND|INBOUND_REDIRECT|OUTBOUND_REDIRECT"},
+    {"Kuma", "MESH_", "INBOUND|OUTBOUND|INBOUND_REDIRECT|OUTBOUND_REDIRECT|OUTPUT|REDIRECT|IN_REDIRECT"},
+    {"Consul", "CONSUL_",
+     "PROXY_INBOUND|PROXY_IN_REDIRECT|PROXY_OUTPUT|PROXY_REDIRECT|DNS_REDIRECT|NAT_OUTPUT|NAT_PREROUTING"},
+    {"Open Service Mesh", "OSM_PROXY_", "INBOUND|IN_REDIRECT|OUTBOUND|OUT_REDIRECT"},
+    {"App Mesh", "APPMESH_", "INGRESS|EGRESS"},
+    {"Cilium", "CILIUM_", ""},
+    {"Telepresence", "TEL_INBOUND", ""},  // one for each protocol
+    {"Telepresence", "TEL_OUTBOUND", ""},
+    {"mirrord", "MIRRORD_", ""},  // with the id of an agent
+    {"mirrord", "MRDIN_", ""},
+    {"mirrord", "MRDOUT_", ""},
+    {"mirrord", "MRDSTD_", ""},
+    {"mirrord", "MRDMSH_", ""},
+    {"apisix-mesh-agent", "APISIX_", "REDIRECT|INBOUND|INBOUND_REDIRECT"},
+    {"Polaris", "POLARIS_", "INBOUND|OUTPUT|REDIRECT"},
+};
+
+const Chains* chains_of(std::string_view chain) {
+  const auto* found =
+      std::ranges::find_if(known_chains, [&](const Chains& each) { return chain.starts_with(each.prefix); });
+  return found != std::end(known_chains) ? found : nullptr;
+}
+
+const OtherMesh* mesh_named(std::string_view name) {
+  const auto* found = std::ranges::find(known_meshes, name, &OtherMesh::name);
+  return found != std::end(known_meshes) ? found : nullptr;
+}
+
+// Whether that mesh's program makes the chain.
+bool makes_chain(const MeshRules& mesh, std::string_view chain) {
+  const Chains* found = chains_of(chain);
+  if (found == nullptr || found->mesh != mesh.name) return false;
+  if (found->rest.empty()) return true;
+  const auto names = split(found->rest, "|");
+  return std::ranges::find(names, chain.substr(found->prefix.size())) != names.end();
+}
+
+bool has_comment(const Rule& rule, std::string_view prefix) {
+  return !prefix.empty() && std::ranges::any_of(rule.matches, [&](const Match& match) {
+    const auto* comment = std::get_if<CommentMatch>(&match);
+    return comment != nullptr && comment->text.starts_with(prefix);
+  });
+}
+
+bool jumps_to(const MeshRules& mesh, const Rule& rule) {
+  const auto* jump = std::get_if<Jump>(&rule.target);
+  return jump != nullptr && makes_chain(mesh, jump->chain);
+}
+
+const OwnerMatch* owner_of(const Rule& rule) {
+  for (const Match& match : rule.matches) {
+    const auto* owner = std::get_if<OwnerMatch>(&match);
+    if (owner != nullptr && !owner->negated && owner->ids.size() == 1) return owner;
+  }
+  return nullptr;
+}
+
+bool returns_owner(const Rule& rule) { return rule.target == Target(Verdict::return_) && owner_of(rule) != nullptr; }
+
+// -p udp --dport 53, from the proxy's resolver, of an owner, to a server; with nothing else.
+bool is_about_dns(const Rule& rule) {
+  bool of_dns = false;
+  for (const Match& match : rule.matches) {
+    if (match == Match(ProtocolMatch{Protocol::udp})) continue;
+    const auto* port = std::get_if<PortMatch>(&match);
+    const bool is_dns =
+        port != nullptr && !port->negated && port->ports.size() == 1 &&
+        (port->ports.front() == PortRange(dns_port) || port->ports.front() == PortRange(proxy_dns_port));
+    if (!is_dns && !std::holds_alternative<OwnerMatch>(match) && !std::holds_alternative<AddressMatch>(match))
+      return false;
+    of_dns = of_dns || is_dns;
+  }
+  return of_dns && (returns_owner(rule) || std::holds_alternative<CtZone>(rule.target) ||
+                    rule.target == Target(Redirect{proxy_dns_port}));
+}
+
+bool may_be_unmarked(const OtherMesh& mesh, const LiveChain& chain, const Rule& rule) {
+  if (!is_builtin(chain.name)) return false;
+  if (mesh.unmarked == Unmarked::owners) return chain.table == Table::nat && returns_owner(rule);
+  return mesh.unmarked == Unmarked::dns && is_about_dns(rule);
+}
+
+void mark_rules(const MeshRules& mesh, std::vector<LiveChain>& chains) {
+  const OtherMesh& known = *mesh_named(mesh.name);
+  Families with_mesh;
+  Families with_istio;  // whose rules for DNS have the same shapes
+  for (LiveChain& chain : chains) {
+    const bool changed = std::ranges::find(changed_tables, chain.table) != std::end(changed_tables);
+    chain.ours = changed && makes_chain(mesh, chain.name);
+    if (chain.ours) with_mesh = with_mesh | chain.families;
+    if (is_istio_chain(chain.name)) with_istio = with_istio | chain.families;
+    for (LiveRule& live : chain.rules) {
+      live.ours = chain.ours || (changed && is_builtin(chain.name) &&
+                                 (jumps_to(mesh, live.rule) || has_comment(live.rule, known.comment)));
+    }
+  }
+  if (known.unmarked != Unmarked::dns) return;
+  for (LiveChain& chain : chains) {
+    const bool beside = (chain.families & with_mesh) == chain.families && (chain.families & with_istio).empty();
+    if (!beside) continue;
+    for (LiveRule& live : chain.rules) live.ours = live.ours || may_be_unmarked(known, chain, live.rule);
+  }
+}
 
 }  // namespace
 
 std::string_view mesh_of_chain(std::string_view chain) {
-  const auto* found =
-      std::ranges::find_if(known_meshes, [&](const OtherMesh& each) { return chain.starts_with(each.chains); });
-  return found != std::end(known_meshes) ? found->name : "";
+  const Chains* found = chains_of(chain);
+  return found != nullptr ? found->mesh : "";
 }
 
 std::string_view mesh_of_rule(const Rule& rule) {
   const auto* jump = std::get_if<Jump>(&rule.target);
-  const std::string_view own = mesh_of_chain(rule.chain);
-  return own.empty() && jump != nullptr ? mesh_of_chain(jump->chain) : own;
+  std::string_view mesh = mesh_of_chain(rule.chain);
+  if (mesh.empty() && jump != nullptr) mesh = mesh_of_chain(jump->chain);
+  if (!mesh.empty()) return mesh;
+  const auto* marked =
+      std::ranges::find_if(known_meshes, [&](const OtherMesh& each) { return has_comment(rule, each.comment); });
+  return marked != std::end(known_meshes) ? marked->name : "";
 }
 
-std::optional<std::string_view> port_of_mesh(std::string_view mesh, std::uint16_t port) {
-  const auto* found = std::ranges::find(known_meshes, mesh, &OtherMesh::name);
-  if (found == std::end(known_meshes) || found->ports.front().port == 0) return {};
-  const auto* named = std::ranges::find(found->ports, port, &NamedPort::port);
-  return named != found->ports.end() ? named->name : "";
+bool is_other_mesh(std::string_view name) { return mesh_named(name) != nullptr; }
+
+std::span<const NamedPort> known_ports(const Rule& rule) {
+  const OtherMesh* mesh = mesh_named(mesh_of_rule(rule));
+  if (mesh == nullptr || mesh->ports.front().port == 0) return named_ports;
+  return std::span(mesh->ports.begin(), std::ranges::find(mesh->ports, 0, &NamedPort::port));
+}
+
+std::string sentence_of_other_mesh(const Rule& rule) {
+  const OtherMesh* mesh = mesh_named(mesh_of_rule(rule));
+  const OwnerMatch* owner = owner_of(rule);
+  if (mesh == nullptr || owner == nullptr || !returns_owner(rule)) return "";
+  const IdRange ids = owner->ids.front();
+  if (ids.first == 0 || ids.first != ids.last || std::ranges::find(mesh->ids, ids.first) == mesh->ids.end()) return "";
+  return fmt::format("traffic of {}'s proxy, {} {}, is not captured", mesh->name,
+                     owner->kind == OwnerKind::uid ? "uid" : "gid", ids.first);
 }
 
 void add_other_meshes(const Live& live, std::vector<std::string_view>& meshes) {
@@ -68,6 +241,50 @@ void add_other_meshes(const Live& live, std::vector<std::string_view>& meshes) {
       if (!mesh.empty() && std::ranges::find(meshes, mesh) == meshes.end()) meshes.push_back(mesh);
     }
   }
+}
+
+std::string_view option_of_mesh(std::string_view name) {
+  const OtherMesh* mesh = mesh_named(name);
+  return mesh != nullptr ? mesh->option : "";
+}
+
+MeshRules rules_of_mesh(std::string_view option) {
+  const OtherMesh& mesh = *std::ranges::find(known_meshes, option, &OtherMesh::option);
+  MeshRules rules = istio_rules;
+  rules.name = mesh.name;
+  rules.tables = mesh.tables;
+  rules.mark_ours = mark_rules;
+  rules.has_chain = makes_chain;
+  rules.iptables_name = [](std::string chain) { return chain; };
+  rules.leave_to_agents = [](Live&, bool) { return false; };
+  return rules;
+}
+
+std::vector<std::string> left_by_mesh(const MeshRules& mesh, const Survey& survey) {
+  const OtherMesh& known = *mesh_named(mesh.name);
+  std::vector<std::string> left;
+  for (const BackendKind kind : all_backends) {
+    const Live* live = survey.live(kind);
+    for (const LiveChain& chain : live != nullptr ? live->chains : std::vector<LiveChain>()) {
+      const std::string place =
+          fmt::format("{}: {} ({})", name(kind), printable(chain.table_name), names(chain.families));
+      if (!chain.ours && mesh_of_chain(chain.name) == mesh.name)
+        left.push_back(
+            fmt::format("{}: the chain {} stays: {} makes none of that name", place, printable(chain.name), mesh.name));
+      for (const LiveRule& each : chain.rules) {
+        if (each.ours || !may_be_unmarked(known, chain, each.rule)) continue;
+        left.push_back(fmt::format("{}: this rule stays, as it may be another program's and not {}'s: {}", place,
+                                   mesh.name, iptables_words(each.rule)));
+      }
+    }
+  }
+  if (known.mark == 0 || !survey.pod) return left;
+  Routing routing;
+  std::ranges::copy_if(survey.pod->rules, std::back_inserter(routing.policy_rules),
+                       [&](const PolicyRule& rule) { return rule.mark == known.mark; });
+  for (const std::string& command : ip_commands(routing, "del"))
+    left.push_back(fmt::format("{}'s policy rule stays: no rule sets its mark; '{}' removes it", mesh.name, command));
+  return left;
 }
 
 }  // namespace sidetrack

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "mesh/other_meshes.h"
 #include "model/backend_kind.h"
 
 namespace sidetrack::cni {
@@ -37,6 +38,11 @@ std::string backend_of(std::string word) {
   return word;
 }
 
+std::string mesh_of(std::string word) {
+  if (!is_other_mesh(word)) throw std::invalid_argument("a mesh");
+  return word;
+}
+
 template <typename Read>
 auto each(const Json& texts, const Read& read) {
   std::vector<decltype(read(std::string()))> values;
@@ -54,8 +60,9 @@ std::string_view name(PodState state) {
 std::string text_of(const Findings& findings) {
   std::vector<std::string> addresses;
   std::ranges::transform(findings.addresses, std::back_inserter(addresses), &Address::text);
-  return Json{{"state", name(findings.state)}, {"backends", findings.backends}, {"captured", findings.captured},
-              {"addresses", addresses},        {"ambient", findings.ambient},   {"detail", findings.detail}}
+  return Json{{"state", name(findings.state)}, {"backends", findings.backends}, {"meshes", findings.meshes},
+              {"captured", findings.captured}, {"addresses", addresses},        {"ambient", findings.ambient},
+              {"detail", findings.detail}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -63,10 +70,11 @@ std::optional<Findings> findings_of(std::string_view text) {
   constexpr int deepest = 2;  // of the document, its lists, and what is in them
   const auto is_flat = [](int depth, Json::parse_event_t, Json&) { return depth <= deepest; };
   const Json told = Json::parse(text, is_flat, false);
-  constexpr std::size_t keys = 6;
+  constexpr std::size_t keys = 7;
   if (!told.is_object() || told.size() != keys) return std::nullopt;
   try {
     return Findings{.backends = each(told.at("backends"), backend_of),
+                    .meshes = each(told.at("meshes"), mesh_of),
                     .captured = told.at("captured").get<std::string>(),
                     .addresses = each(told.at("addresses"), address_of),
                     .ambient = told.at("ambient").get<bool>(),

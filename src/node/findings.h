@@ -24,6 +24,7 @@ enum class PodState : std::uint8_t {
 // What was found in a pod. Text from the pod is as it is: not printable.
 struct Findings {
   std::vector<std::string> backends{};  // that hold rules of ours
+  std::vector<std::string> meshes{};    // others that have rules there: "Linkerd"
   std::string captured{};               // in words; empty: nothing, or not known
   std::vector<Address> addresses{};     // of its interfaces, but those that are its own affair: of lo, link-local ones
   bool ambient = false;                 // it has the rules of a pod in ambient mode, whichever program made them

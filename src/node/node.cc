@@ -18,6 +18,7 @@
 #include "library/planning.h"
 #include "library/sentences.h"
 #include "mesh/istio_rules.h"
+#include "mesh/other_meshes.h"
 #include "model/error.h"
 #include "node/record.h"
 #include "options/options.h"
@@ -51,10 +52,14 @@ void enter_subject(const Subject& subject) {
 }
 
 void describe(PodReport& report, Kernel& kernel, const Survey& survey) {
+  std::vector<std::string_view> meshes;
   for (const BackendKind kind : all_backends) {
     const Live* live = survey.live(kind);
-    if (live != nullptr && holds_ours(*live)) report.backends.emplace_back(name(kind));
+    if (live == nullptr) continue;
+    if (holds_ours(*live)) report.backends.emplace_back(name(kind));
+    add_other_meshes(*live, meshes);
   }
+  report.meshes.assign(meshes.begin(), meshes.end());
   std::vector<std::string> unseen;  // of others alone
   const std::vector<Live> live = live_rules(survey, unseen);
   const Summary words = summary(survey.pod ? *survey.pod : kernel.pod(), live);

@@ -42,7 +42,7 @@ struct NodeOptions {
 // stalls the others. Throws Error (failed, not_permitted) if there is no /proc, or no process can be made.
 [[nodiscard]] Node survey_node(const NodeOptions& options);
 
-// A line for each pod: namespace/name, process, backend, what is captured, whether it is as recorded.
+// A line for each pod: namespace/name, process, backend, what is captured, whether it is as recorded, other meshes.
 [[nodiscard]] std::string node_text(const Node& node);
 [[nodiscard]] std::string node_json(const Node& node);
 // Prometheus' text format, as node_exporter's textfile collector reads it.

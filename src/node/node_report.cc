@@ -30,7 +30,8 @@ std::string backends(const PodReport& pod) {
 std::string state_words(const PodReport& pod) {
   std::string words(name(pod.state));
   std::ranges::replace(words, '_', ' ');
-  return pod.detail.empty() ? words : fmt::format("{}: {}", words, printable(pod.detail));
+  if (!pod.detail.empty()) words += ": " + printable(pod.detail);
+  return pod.meshes.empty() ? words : fmt::format("{}; rules of {}", words, fmt::join(pod.meshes, ", "));
 }
 
 constexpr std::size_t widest_column = 60;  // a longer one shifts the rest of its own line alone
@@ -80,6 +81,7 @@ std::string node_json(const Node& node) {
                     {"pid", pod.pid ? Json(*pod.pid) : Json()},
                     {"process", or_null(pod.process)},
                     {"backends", pod.backends},
+                    {"meshes", pod.meshes},
                     {"captured", or_null(pod.captured)},
                     {"addresses", std::move(addresses)},
                     {"ambient", pod.ambient},

@@ -209,6 +209,13 @@ void set_dns_servers(CommandLine& line, const Given& given) {
 
 Family family(const Item& item) { return options::choice(item, "ipv4|ipv6") == 0 ? Family::ipv4 : Family::ipv6; }
 
+void set_mesh(CommandLine& line, const Given& given) {
+  if (given.text == "cilium")
+    refuse(given, fmt::format("one of {}", given.flag.choices),
+           "Cilium's agent owns the rules of the node and of its pods, and writes them again: remove Cilium itself");
+  line.mesh = each_choice(given.flag.choices)[options::choice({given, given.text}, given.flag.choices)];
+}
+
 // Folders that are named count wherever they stand: see parse.cc.
 void set_platform(CommandLine& line, const Given& given) {
   const Platform& platform = platforms[options::choice({given, given.text}, given.flag.choices)];
@@ -576,6 +583,10 @@ constexpr Flag flag_table[] = {
      "try real connections, too", Group::run, verify, boolean<&CommandLine::probe>},
     {"clean", '\0', {}, Kind::boolean, "", "", "",
      "show what clean would remove", Group::run, diff, boolean<&CommandLine::clean>},
+    {"mesh", '\0', {}, Kind::scalar, "NAME", mesh_names, "",
+     "which mesh's rules to remove, if not Istio's", Group::run, clean, set_mesh},
+    {"mesh", '\0', {}, Kind::scalar, "NAME", mesh_names, "",
+     "with --clean: which mesh's, if not Istio's", Group::run, diff, set_mesh},
     {"watch", '\0', {}, Kind::boolean, "", "", "",
      "refresh every second, and mark the counters that move", Group::run, show, boolean<&CommandLine::watch>},
     {"watch", '\0', {}, Kind::boolean, "", "", "",

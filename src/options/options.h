@@ -89,6 +89,9 @@ inline constexpr Platform platforms[] = {
 };
 inline constexpr const char* platform_names = "aks|eks|gke|k3s|kind|microk8s|minikube|openshift|rke2";
 
+// The meshes whose rules `clean --mesh` removes. Cilium's agent would write its own again.
+inline constexpr const char* mesh_names = "apisix|app-mesh|consul|kuma|linkerd|mirrord|osm|polaris|telepresence";
+
 // `cni`. What the plugin is to do with every pod is in Config and ApplyOptions: what is left at its default is left out
 // of the configuration.
 struct CniOptions {
@@ -162,6 +165,7 @@ struct CommandLine {
   bool probe = false;                               // verify --probe
   bool watch = false;                               // show --watch, cni --watch
   bool clean = false;                               // diff --clean
+  std::string mesh;                                 // clean, diff --clean: --mesh; empty: Istio's rules and ours
   bool effect = false;                              // diff --effect
   std::vector<std::string> compared;                // diff --effect: the files
   bool plan = false;                                // explain, map: over the given options, not over the live rules

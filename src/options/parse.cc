@@ -209,7 +209,7 @@ void check_text(const CommandLine& line, const CommandWords& given) {
     return;
   }
   if (std::ranges::count(files, "-") > 1) refuse_combination("--rules: standard input is given twice");
-  for (const char* option : {"pid", "netns", "host", "watch", "pod", "plan"}) {
+  for (const char* option : {"pid", "netns", "host", "watch", "pod", "plan", "mesh"}) {
     if (given.find(option) != nullptr)
       refuse_combination(fmt::format("--rules and --{} exclude each other: the rules are those of the text", option));
   }
@@ -312,6 +312,10 @@ void check_combinations(const CommandLine& line, const CommandWords& given) {
     refuse_combination("--capture-udp: only -m TPROXY captures UDP, as it alone keeps the original destination",
                        "give -m TPROXY, or leave --capture-udp out");
   }
+  if (!line.mesh.empty() && line.command == Command::diff && !line.clean)
+    refuse_combination("--mesh: whose rules clean would remove", "it goes with diff --clean, and with clean");
+  if (!line.mesh.empty() && line.config.dataplane == Dataplane::ambient)
+    refuse_combination("--mesh and --dataplane ambient exclude each other: an ambient pod's rules are Istio's");
   const bool prints = line.command == Command::render || line.dry_run;
   const std::string_view unchanged = changes_nothing(line);
   if (line.command == Command::apply && line.check && line.dry_run) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "mesh/other_meshes.h"
 #include "render/json_parts.h"
 #include "render/render.h"
 #include "walk/explain.h"
@@ -33,6 +34,7 @@ Json step(const Step& s) {
                  {"rule", iptables_words(s)},
                  {"flag", s.reason.flag},
                  {"reason", s.reason.sentence}});
+  if (const std::string_view mesh = mesh_of_chain(s.chain); !mesh.empty()) result["mesh"] = mesh;
   return result;
 }
 

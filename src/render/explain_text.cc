@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "mesh/other_meshes.h"
 #include "model/printable.h"
 #include "render/layout.h"
 #include "render/render.h"
@@ -103,6 +104,7 @@ class Text {
 
   void heading(const Step& step) {
     std::string what = fmt::format("{} {}", step.table, step.chain);
+    if (const std::string_view mesh = mesh_of_chain(step.chain); !mesh.empty()) what += fmt::format(" [{}]", mesh);
     if (several_) what += fmt::format(" ({})", name(step.backend));
     text_ += fmt::format("{:{}}{}\n", "", indent(step), what);
   }

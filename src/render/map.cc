@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "mesh/catalogue.h"
 #include "mesh/describe.h"
+#include "mesh/other_meshes.h"
 #include "model/printable.h"
 #include "render/json_parts.h"
 #include "render/layout.h"
@@ -179,12 +181,15 @@ std::string field_words(Regions& regions, Field field, Sets::Id values, const Bo
 
 namespace {
 
-// The options that asked for it: "-x 10.0.0.0/8, -o 22,9001".
+// The options that asked for it: "-x 10.0.0.0/8, -o 22,9001"; the mesh whose rules they are, if it is another.
 std::string why(const Line& line) {
   std::vector<Reason> asked;  // each option once, with all its values
+  std::set<std::string> others;
   for (const Step* step : line.steps) {
     if (step->live == nullptr) continue;
     const Reason reason = describe(step->live->rule);
+    if (const std::string_view mesh = mesh_of_rule(step->live->rule); !mesh.empty() && reason.option.empty())
+      others.insert(reason.sentence.empty() ? std::string(mesh) : reason.sentence);
     if (reason.option.empty()) continue;
     const auto same = std::ranges::find(asked, reason.option, &Reason::option);
     if (same == asked.end()) {
@@ -197,6 +202,7 @@ std::string why(const Line& line) {
   }
   std::string text;
   for (const Reason& one : asked) text += (text.empty() ? "" : ", ") + shell_words(one);
+  for (const std::string& one : others) text += (text.empty() ? "" : ", ") + one;
   return text;
 }
 

@@ -37,18 +37,18 @@ struct Line {
   std::string sentence;
 };
 
-// The known ports that a rule speaks of: "15021 readiness".
 // Another mesh is named where its chains are.
 std::string_view whose(Maker maker, std::string_view mesh) {
   return maker == Maker::other && !mesh.empty() ? mesh : name(maker);
 }
 
+// The known ports that a rule speaks of: "15021 readiness".
 std::string port_names(const Rule& rule) {
   std::vector<std::uint16_t> ports;
   for (const Match& match : rule.matches) {
     const auto* m = std::get_if<PortMatch>(&match);
     if (m == nullptr) continue;
-    for (const NamedPort& named : named_ports) {
+    for (const NamedPort& named : known_ports(rule)) {
       const auto holds = [&](const PortRange& range) { return range.contains(named.port); };
       if (std::ranges::any_of(m->ports, holds)) ports.push_back(named.port);
     }

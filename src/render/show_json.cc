@@ -14,14 +14,17 @@ Json chain(const Live& live, const LiveChain& chain) {
   unsigned number = 0;
   for (const LiveRule& entry : chain.rules) {
     const Reason reason = describe(entry.rule);
-    rules.push_back({{"number", ++number},
-                     {"families", families_json(entry.rule.families)},
-                     {"rule", iptables_words(entry.rule)},
-                     {"packets", entry.counters.packets},
-                     {"bytes", entry.counters.bytes},
-                     {"whose", name(maker_of(live, chain, entry))},
-                     {"flag", reason.flag},
-                     {"reason", reason.sentence}});
+    Json& made = rules.emplace_back(Json::object());
+    made = {{"number", ++number},
+            {"families", families_json(entry.rule.families)},
+            {"rule", iptables_words(entry.rule)},
+            {"packets", entry.counters.packets},
+            {"bytes", entry.counters.bytes},
+            {"whose", name(maker_of(live, chain, entry))},
+            {"flag", reason.flag},
+            {"reason", reason.sentence}};
+    const std::string_view mesh = mesh_of_rule(entry.rule);
+    if (mesh != mesh_of_chain(chain.name)) made["mesh"] = mesh;
   }
   Json made = {{"backend", name(live.backend)},
                {"families", families_json(chain.families)},

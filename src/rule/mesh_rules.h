@@ -2,7 +2,9 @@
 // Describes a mesh's rules to the code that reads and writes rules: mesh/istio_rules.h has Istio's.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rule/live.h"
@@ -18,10 +20,13 @@ struct RuleNotes {
 };
 
 struct MeshRules {
+  std::string_view
+      name;  // of another mesh, whose rules are only removed; empty: Istio's and Sidetrack's, with their routes
+  std::span<const std::string_view> tables;  // of nftables, of the family inet: the mesh's as a whole
   // Sets `ours` on chains and rules of iptables.
-  void (*mark_ours)(std::vector<LiveChain>& chains);
+  void (*mark_ours)(const MeshRules& mesh, std::vector<LiveChain>& chains);
   // Whether a chain, by its name in iptables, or a rule is one that the mesh makes.
-  bool (*has_chain)(std::string_view name);
+  bool (*has_chain)(const MeshRules& mesh, std::string_view name);
   bool (*has_rule)(const Rule& rule);
   // The name in iptables of a chain of the mesh's own nftables tables.
   std::string (*iptables_name)(std::string chain);

@@ -163,7 +163,7 @@ Live Tables::read() {
   });
   std::ranges::move(others, std::back_inserter(live.chains));
   if (sets_ != nullptr) name_sets(live.chains, *sets_);
-  mesh_.mark_ours(live.chains);
+  mesh_.mark_ours(mesh_, live.chains);
   return live;
 }
 

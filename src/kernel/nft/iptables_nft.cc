@@ -240,14 +240,16 @@ Live iptables_live(const Dump& seen, const KnownSets& sets, const MeshRules& mes
   }
   std::ranges::move(others, std::back_inserter(live.chains));
   name_sets(live.chains, sets);
-  mesh.mark_ours(live.chains);
+  mesh.mark_ours(mesh, live.chains);
   std::ranges::for_each(live.chains, keep_divided);
   std::size_t first = 0;
   for (const KernelTable& table : seen.tables) {
     const auto place = iptables_table_of(table.key);
     if (!place || !is_written(place->table)) continue;
     const std::span chains = std::span(live.chains).subspan(first, table.chains.size());
-    if (table_has_only_ours(table, chains)) live.own_tables.push_back(text(table.key));
+    // An empty one may be any program's.
+    const bool goes = mesh.name.empty() || std::ranges::any_of(chains, concerns_us);
+    if (goes && table_has_only_ours(table, chains)) live.own_tables.push_back(text(table.key));
     first += chains.size();
   }
   return live;

@@ -5,7 +5,6 @@
 #include <linux/netfilter.h>
 
 #include <algorithm>
-#include <array>
 
 #include "kernel/nft/kernel_table.h"
 #include "kernel/nft/names.h"
@@ -21,15 +20,9 @@
 namespace sidetrack::nft {
 namespace {
 
-// Istio's own nftables mode has one table for each of iptables', and so has its agent for ambient pods.
-constexpr std::array<std::string_view, 7> own_tables = {own_table,          "istio-proxy-raw",   "istio-proxy-mangle",
-                                                        "istio-proxy-nat",  "istio-ambient-raw", "istio-ambient-mangle",
-                                                        "istio-ambient-nat"};
-
 // The tables whose rules are ours.
-bool is_own_table(const TableKey& key) {
-  if (key.family != NFPROTO_INET) return false;
-  return std::ranges::find(own_tables, key.name) != own_tables.end();
+bool is_own_table(const TableKey& key, const MeshRules& mesh) {
+  return key.family == NFPROTO_INET && std::ranges::find(mesh.tables, key.name) != mesh.tables.end();
 }
 
 // ---- Reading.
@@ -79,7 +72,7 @@ bool is_known(const KernelTable& table, const KernelChain& chain, Table in, cons
   } else {
     name_of = mesh.iptables_name(std::move(name_of));
   }
-  return is_builtin(name_of) || mesh.has_chain(name_of);
+  return is_builtin(name_of) || mesh.has_chain(mesh, name_of);
 }
 
 LiveChain read_chain(const KernelTable& table, const KernelChain& chain, const RuleContext& context) {
@@ -231,7 +224,7 @@ Live native_live(const Dump& seen, const MeshRules& mesh) {
   const CgroupPaths cgroups;
   for (const KernelTable& table : seen.tables) {
     if (!is_native(table.key)) continue;
-    const bool own = is_own_table(table.key);
+    const bool own = is_own_table(table.key, mesh);
     if (own) live.own_tables.push_back(text(table.key));
     live.tables.push_back(live_table(table));
     std::ranges::move(own ? rules_of(table, cgroups, mesh) : foreign_rules_of(table, cgroups),
@@ -245,7 +238,7 @@ Live native_live(const Dump& seen, const MeshRules& mesh) {
 void change_nftables(const Live& seen, const Ruleset& wanted, Transaction& transaction) {
   transaction.begin(BackendKind::nftables);
   if (const auto refused = others_in_own_tables(seen)) throw *refused;
-  for (const std::string_view name : own_tables) {
+  for (const std::string_view name : transaction.mesh().tables) {
     const TableKey key = inet(std::string(name));
     if (std::ranges::find(seen.own_tables, text(key)) != seen.own_tables.end()) transaction.delete_table(key);
   }

@@ -5,6 +5,8 @@
 
 #include "mesh/describe.h"
 #include "mesh/rule_words.h"
+#include "options/flags.h"
+#include "options/options.h"
 
 namespace sidetrack {
 namespace {
@@ -23,6 +25,13 @@ TEST(OtherMeshes, AreKnownByTheirChains) {
   EXPECT_EQ(mesh_of_rule(rule("OUTPUT", Jump{"ISTIO_OUTPUT"})), "");
   EXPECT_EQ(mesh_of_rule(rule("OUTPUT", Jump{"PROXY"})), "");
   EXPECT_EQ(mesh_of_rule(rule("MIRRORD_INPUT_a1B2c", Redirect{1})), "mirrord");
+  EXPECT_EQ(mesh_of_rule(rule("MESH_REDIRECT", Redirect{1})), "Kuma");
+  EXPECT_EQ(mesh_of_rule(rule("POLARIS_OUTPUT", Redirect{1})), "Polaris");
+  Rule commented = rule("OUTPUT", Redirect{15053});
+  EXPECT_EQ(mesh_of_rule(commented), "");
+  commented.matches.emplace_back(CommentMatch{"kuma/mesh/transparent/proxy/redirect"});
+  EXPECT_EQ(mesh_of_rule(commented), "Kuma");
+  EXPECT_EQ(port_name(15053, commented), "Kuma DNS");
 }
 
 TEST(OtherMeshes, NameTheirPorts) {
@@ -31,6 +40,31 @@ TEST(OtherMeshes, NameTheirPorts) {
   EXPECT_EQ(port_name(15003, rule("OSM_PROXY_IN_REDIRECT", Redirect{15003})), "Envoy inbound");
   EXPECT_EQ(port_name(15006, rule("KUMA_MESH_INBOUND_REDIRECT", Redirect{15006})), "Envoy inbound");
   EXPECT_EQ(port_name(15003, rule("ISTIO_REDIRECT", Redirect{15003})), "");
+}
+
+TEST(OtherMeshes, NameTheirProxy) {
+  Rule returned = rule("PROXY_INIT_OUTPUT", Verdict::return_);
+  returned.matches.emplace_back(words::owner(OwnerKind::uid, 2102));
+  EXPECT_EQ(describe(returned).sentence, "traffic of Linkerd's proxy, uid 2102, is not captured");
+  returned.chain = "OUTPUT";
+  EXPECT_EQ(describe(returned).sentence, "");
+  Rule other = rule("APPMESH_EGRESS", Verdict::return_);
+  other.matches.emplace_back(words::owner(OwnerKind::gid, 1337));
+  EXPECT_EQ(describe(other).sentence, "traffic of App Mesh's proxy, gid 1337, is not captured");
+  other.matches = {words::owner(OwnerKind::uid, 7)};
+  EXPECT_EQ(describe(other).sentence, "");
+  other.matches = {words::except(words::owner(OwnerKind::uid, 1337))};
+  EXPECT_EQ(describe(other).sentence, "");
+}
+
+TEST(OtherMeshes, HaveEachAWordToRemoveThem) {
+  for (const std::string_view option : each_choice(mesh_names)) {
+    const MeshRules rules = rules_of_mesh(option);
+    EXPECT_FALSE(rules.name.empty()) << option;
+    EXPECT_EQ(option_of_mesh(rules.name), option);
+  }
+  EXPECT_EQ(option_of_mesh("Cilium"), "");
+  EXPECT_EQ(option_of_mesh("Istio"), "");
 }
 
 TEST(OtherMeshes, AreThereWhereAHookLeadsToThem) {

@@ -12,6 +12,7 @@ Findings usual() {
   Findings made;
   made.state = PodState::differs;
   made.backends = {"iptables-nft", "nftables"};
+  made.meshes = {"Linkerd", "Open Service Mesh"};
   made.captured = "inbound TCP; outbound TCP";
   made.addresses = {*Address::parse("10.0.0.1"), *Address::parse("fd00::1")};
   made.ambient = true;
@@ -20,7 +21,8 @@ Findings usual() {
 }
 
 const std::string written =
-    R"({"state":"differs","backends":["iptables-nft","nftables"],"captured":"inbound TCP; outbound TCP",)"
+    R"({"state":"differs","backends":["iptables-nft","nftables"],"meshes":["Linkerd","Open Service Mesh"],)"
+    R"("captured":"inbound TCP; outbound TCP",)"
     R"("addresses":["10.0.0.1","fd00::1"],"ambient":true,"detail":"a \"detail\"\n\u001b[2J"})";
 
 TEST(Findings, AreToldWhole) {
@@ -60,7 +62,8 @@ TEST(Findings, OfAnythingElseAreNone) {
         with("\"10.0.0.1\"", "10"), with("\"10.0.0.1\"", "[[[[]]]]"), with("\"inbound TCP; outbound TCP\"", "{}"),
         // No enumerator, no address.
         with("\"differs\"", "\"Differs\""), with("\"differs\"", "\"\""), with("\"nftables\"", "\"ipfw\""),
-        with("\"10.0.0.1\"", "\"10.0.0.256\""), with("\"10.0.0.1\"", "\"10.0.0.0/8\""), with("\"10.0.0.1\"", "\"\"")}) {
+        with("\"Linkerd\"", "\"linkerd\""), with("\"Linkerd\"", "7"), with("\"10.0.0.1\"", "\"10.0.0.256\""),
+        with("\"10.0.0.1\"", "\"10.0.0.0/8\""), with("\"10.0.0.1\"", "\"\"")}) {
     EXPECT_EQ(findings_of(text), std::nullopt) << text.substr(0, 300);
   }
 }

@@ -37,6 +37,7 @@ Node node() {
   found.pid = 7;
   found.process = "sleep";
   found.state = PodState::not_recorded;
+  found.meshes = {"Linkerd", "Kuma"};
   made.pods.push_back(found);
   return made;
 }
@@ -46,7 +47,7 @@ TEST(NodeReport, HasALineForEachPod) {
             "default/web-1            4711 pause     iptables-nft  inbound TCP; outbound TCP  [as recorded]\n"
             "default/a\"b\\\\x0a\\x1b[2J  4711 \\xff\\x0a  iptables-nft  inbound TCP; outbound TCP  [differs: say "
             "\\x1b[31m]\n"
-            "-                        7 sleep        -             -  [not recorded]\n");
+            "-                        7 sleep        -             -  [not recorded; rules of Linkerd, Kuma]\n");
 }
 
 TEST(NodeReport, NamesWhatIsKnownOfAPod) {
@@ -99,6 +100,7 @@ TEST(NodeReport, IsValidJson) {
                          {"pid", 4711},
                          {"process", "pause"},
                          {"backends", {"iptables-nft"}},
+                         {"meshes", Json::array()},
                          {"captured", "inbound TCP; outbound TCP"},
                          {"addresses", {"10.0.0.7", "fd00::7"}},
                          {"ambient", true},
