@@ -24,7 +24,7 @@ ExitCode run_pods(CommandLine& line) {
   for (const std::string& problem : node.problems) error(problem);
   if (!line.pods.metrics.empty())
     replace_file(line.pods.metrics, cni::node_metrics(node),
-                 {.mode = metrics_mode, .hint = "--metrics names a file in a folder that is there"});
+                 {.mode = metrics_mode, .hint = "--metrics names a file in an existing directory"});
   print(line.format == Format::json ? cni::node_json(node) : cni::node_text(node));
   if (node.as_recorded()) return ExitCode::done;
   const auto bad = std::ranges::count_if(node.pods, [](const cni::PodReport& pod) {

@@ -35,9 +35,9 @@
 namespace sidetrack::cni {
 namespace {
 
-constexpr const char* about_programs = "--bin-dir names the folder in which the runtime looks for plugins";
+constexpr const char* about_programs = "--bin-dir names the directory in which the runtime looks for plugins";
 constexpr const char* about_configurations =
-    "--net-dir names the folder from which the runtime reads its configuration";
+    "--net-dir names the directory from which the runtime reads its configuration";
 constexpr unsigned program_mode = 0755;
 constexpr unsigned configuration_mode = 0600;
 
@@ -122,7 +122,7 @@ struct Search {
 std::vector<std::string> configuration_names(const std::string& folder) {
   const auto entries = entries_of(folder);
   if (!entries) {
-    throw system_error(errno, fmt::format("cannot read the folder '{}'", excerpt(folder)), ExitCode::usage,
+    throw system_error(errno, fmt::format("cannot read the directory '{}'", excerpt(folder)), ExitCode::usage,
                        about_configurations);
   }
   std::vector<std::string> names;
@@ -230,7 +230,7 @@ std::string wrong_folder(const Folders& folders, const Found& found) {
     if (access(path.c_str(), F_OK) == 0) elsewhere = fmt::format(": they are in '{}'", platform.programs);
   }
   return fmt::format(
-      "'{}' holds no other plugin of '{}' ({}): the runtime looks for them elsewhere, give that folder "
+      "'{}' holds no other plugin of '{}' ({}): the runtime looks for them elsewhere, give that directory "
       "with --bin-dir{}",
       excerpt(folders.programs), excerpt(found.path), others, elsewhere);
 }
@@ -306,11 +306,11 @@ constexpr const char* saved_ending = ".sidetrack-saved";
 Descriptor lock(const std::string& folder) {
   Descriptor opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!opened.valid()) {
-    throw system_error(errno, fmt::format("cannot open the folder '{}'", excerpt(folder)), ExitCode::usage,
+    throw system_error(errno, fmt::format("cannot open the directory '{}'", excerpt(folder)), ExitCode::usage,
                        about_configurations);
   }
   while (flock(opened.get(), LOCK_EX) != 0) {
-    if (errno != EINTR) throw system_error(errno, fmt::format("cannot lock the folder '{}'", excerpt(folder)));
+    if (errno != EINTR) throw system_error(errno, fmt::format("cannot lock the directory '{}'", excerpt(folder)));
   }
   return opened;
 }
@@ -339,7 +339,7 @@ void put_program(const Folders& folders, const std::string& program, Outcome& ou
   const std::string path = program_path(folders);
   if (is_file_of_mode(file_version(path), program_mode) && read_program(path) == program) return;
   if (!exists(folders.programs)) {
-    throw Error(ExitCode::usage, fmt::format("there is no folder '{}'", excerpt(folders.programs)), about_programs);
+    throw Error(ExitCode::usage, fmt::format("there is no directory '{}'", excerpt(folders.programs)), about_programs);
   }
   replace_file(path, program, {.mode = program_mode, .hint = about_programs, .links = true});
   outcome.done.push_back(fmt::format("installed '{}', version {}", excerpt(path), version));
@@ -466,7 +466,7 @@ Status::Configuration configuration_of(const Found& found) {
           .entry = entry.is_null() ? "" : entry.dump()};
 }
 
-// Others may write to the folder at the same time: then everything is looked at again.
+// Others may write to the directory at the same time: then everything is looked at again.
 template <typename Act>
 Outcome undisturbed(Act act) {
   constexpr int most_attempts = 10;

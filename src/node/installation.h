@@ -47,7 +47,7 @@ struct Outcome {
 [[nodiscard]] Outcome uninstall(const Folders& folders, bool at_once = false);
 
 // Makes `held` the lock of the one process that keeps these folders as they are; two would undo each other's work. Does
-// nothing where there is no folder yet. Throws Error (busy) if another process holds it.
+// nothing where there is no directory yet. Throws Error (busy) if another process holds it.
 void hold_watch(const Folders& folders, Descriptor& held);
 
 // Whether a process, this one too, holds that lock.

@@ -266,7 +266,7 @@ void read_own_keys(const Parsed& document, NetworkConfiguration& made) {
   if (const Parsed* excluded = find(document, "excludeNamespaces")) {
     made.exclude_namespaces = namespaces_of(*excluded);
   }
-  if (const Parsed* folder = find(document, "confDir")) made.conf_dir = path_of(*folder, "confDir", "a folder");
+  if (const Parsed* folder = find(document, "confDir")) made.conf_dir = path_of(*folder, "confDir", "a directory");
   const Parsed* args = find(document, "args");
   if (args != nullptr && !args->is_object()) refuse("args", args, "an object");
   if (const Parsed* standalone = find(document, "standalone")) {

@@ -32,7 +32,7 @@ Error failed(const std::string& what, int error) {
   const bool full = error == ENOSPC || error == EDQUOT;
   return system_error(
       error, what, ExitCode::failed,
-      full ? "make room on its file system" : "the folder must be root's, on a file system that can be written");
+      full ? "make room on its file system" : "the directory must be root's, on a file system that can be written");
 }
 
 // What the record is written to first. No id of a container begins so.
@@ -95,10 +95,10 @@ Record record_of(const std::string& text, const std::string& container_id) {
 
 void make_folder(const std::string& path) {
   if (mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return;
-  if (errno != ENOENT) throw failed("cannot make the folder " + path, errno);
+  if (errno != ENOENT) throw failed("cannot make the directory " + path, errno);
   const std::string above = path.substr(0, path.rfind('/'));
-  if (mkdir(above.c_str(), 0755) != 0 && errno != EEXIST) throw failed("cannot make the folder " + above, errno);
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) throw failed("cannot make the folder " + path, errno);
+  if (mkdir(above.c_str(), 0755) != 0 && errno != EEXIST) throw failed("cannot make the directory " + above, errno);
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) throw failed("cannot make the directory " + path, errno);
 }
 
 // One writer at a time; released with the descriptor, or by the end of the process.
@@ -106,7 +106,7 @@ class Turn {
  public:
   Turn(const Descriptor& folder, const std::string& path) : folder_(folder) {
     while (flock(folder_.get(), LOCK_EX) != 0) {
-      if (errno != EINTR) throw failed("cannot lock the folder " + path, errno);
+      if (errno != EINTR) throw failed("cannot lock the directory " + path, errno);
     }
   }
   ~Turn() { flock(folder_.get(), LOCK_UN); }
@@ -119,7 +119,7 @@ class Turn {
 
 std::vector<std::string> names_in(const std::string& path) {
   const auto entries = entries_of(path);
-  if (!entries && errno != ENOENT) throw failed("cannot read the folder " + path, errno);
+  if (!entries && errno != ENOENT) throw failed("cannot read the directory " + path, errno);
   std::vector<std::string> names;
   if (entries) std::ranges::transform(*entries, std::back_inserter(names), &FolderEntry::name);
   return names;
@@ -157,12 +157,12 @@ RecordFolder::RecordFolder(const std::string& path) : path_(path) {
     make_folder(path);
     folder_ = open_folder();
   }
-  if (!folder_.valid()) throw failed("cannot open the folder " + path, errno);
+  if (!folder_.valid()) throw failed("cannot open the directory " + path, errno);
   struct stat status {};
-  if (fstat(folder_.get(), &status) != 0) throw failed("cannot look at the folder " + path, errno);
+  if (fstat(folder_.get(), &status) != 0) throw failed("cannot look at the directory " + path, errno);
   if (status.st_uid != geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     throw Error(ExitCode::failed,
-                fmt::format("the folder {} belongs to user {} and has the mode {:04o}: others may write to it", path,
+                fmt::format("the directory {} belongs to user {} and has the mode {:04o}: others may write to it", path,
                             status.st_uid, status.st_mode & 07777),
                 "it must be root's, with the mode 0700");
   }
@@ -214,7 +214,7 @@ void RecordFolder::remove_leftovers() const {
 void RecordFolder::require_writable() const {
   const std::string name = unfinished("-trial");  // no id of a container begins with a dash
   const Turn turn(folder_, path_);
-  write_new(name, std::string(usual_size, '\n'), fmt::format("cannot write to the folder {}", path_));
+  write_new(name, std::string(usual_size, '\n'), fmt::format("cannot write to the directory {}", path_));
   unlinkat(folder_.get(), name.c_str(), 0);
 }
 
@@ -293,7 +293,7 @@ bool has_ended(const std::string& container_id, const std::string& folder) {
 std::vector<std::string> files_in(const std::string& folder) {
   const auto entries = entries_of(folder);
   if (!entries && errno != ENOENT && errno != ENOTDIR)
-    throw system_error(errno, fmt::format("cannot read the folder '{}'", excerpt(folder)));
+    throw system_error(errno, fmt::format("cannot read the directory '{}'", excerpt(folder)));
   std::vector<std::string> names;
   for (const FolderEntry& entry : entries.value_or(std::vector<FolderEntry>())) {
     if (!entry.is_folder) names.push_back(entry.name);

@@ -592,7 +592,7 @@ constexpr Flag flag_table[] = {
     {"watch", '\0', {}, Kind::boolean, "", "", "",
      "keep running, and reinstall when removed", Group::run, cni, boolean<&CommandLine::watch>},
     {"platform", '\0', {}, Kind::choice, "NAME", platform_names, "",
-     "the folders of this platform", Group::run, cni, set_platform},
+     "the directories of this platform", Group::run, cni, set_platform},
     {"bin-dir", '\0', {}, Kind::text, "PATH", "", "/opt/cni/bin",
      "where the runtime looks for plugins", Group::run, cni, absolute_path<&CniOptions::bin_dir>},
     {"net-dir", '\0', {}, Kind::text, "PATH", "", "/etc/cni/net.d",

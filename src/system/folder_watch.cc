@@ -24,7 +24,7 @@ constexpr std::uint32_t mask = IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED
 bool asks_to_end(std::uint32_t signal) { return signal == SIGTERM || signal == SIGINT; }
 
 Error cannot_watch(int error) {
-  return system_error(error, "cannot watch folders", ExitCode::failed,
+  return system_error(error, "cannot watch directories", ExitCode::failed,
                       "a user may have so many watches: sysctl fs.inotify.max_user_instances");
 }
 
@@ -63,7 +63,7 @@ bool FolderWatch::arm(const std::vector<std::string>& folders) {
       if (watch < 0 && (errno == ENOENT || errno == ENOTDIR)) break;
       if (watch < 0) {
         throw system_error(
-            errno, fmt::format("cannot watch the folder '{}'", excerpt(path)), ExitCode::failed,
+            errno, fmt::format("cannot watch the directory '{}'", excerpt(path)), ExitCode::failed,
             errno == ENOSPC ? "a user may have so many watches: sysctl fs.inotify.max_user_watches" : "");
       }
       wanted[watch].insert(last ? "" : folder.substr(next_begin, next_end - next_begin));
@@ -110,7 +110,7 @@ FolderWatch::Woken FolderWatch::wait(std::chrono::milliseconds longest) {
     if (left.count() <= 0) return Woken::timeout;
     pollfd ready[] = {{inotify_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};
     const int count = poll(ready, 2, static_cast<int>(left.count()));
-    if (count < 0 && errno != EINTR) throw system_error(errno, "cannot wait for changes of folders");
+    if (count < 0 && errno != EINTR) throw system_error(errno, "cannot wait for changes of directories");
     if (count <= 0) continue;
     signalfd_siginfo signal{};
     if (read(signals_.get(), &signal, sizeof signal) == sizeof signal)

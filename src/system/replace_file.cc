@@ -63,7 +63,7 @@ void flush_folder_of(const std::string& path) {
   const std::string name = folder_of(path);
   const Descriptor folder(open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.valid() || fsync(folder.get()) != 0)
-    throw system_error(errno, fmt::format("cannot flush the folder '{}'", excerpt(name)));
+    throw system_error(errno, fmt::format("cannot flush the directory '{}'", excerpt(name)));
 }
 
 std::optional<FileVersion> file_version(const std::string& path) {

@@ -708,12 +708,12 @@ TEST_F(CniPlugin, StatusSaysThatNoRecordCanBeWritten) {
                                      "mount -t tmpfs -o size=4k none /run && head -c 4096 /dev/zero >/run/full && "
                                      "exec \"$0\""});
   EXPECT_EQ(code_of(full), 50);
-  EXPECT_THAT(message_of(full), AllOf(HasSubstr("cannot write to the folder /run/sidetrack/pods: No space left on "
+  EXPECT_THAT(message_of(full), AllOf(HasSubstr("cannot write to the directory /run/sidetrack/pods: No space left on "
                                                 "device (ENOSPC)"),
                                       HasSubstr("make room on its file system")));
   const Output read_only = node.call({.verb = "STATUS"}, {"sh", "-c", "mount -o remount,bind,ro /run && exec \"$0\""});
   EXPECT_EQ(code_of(read_only), 50);
-  EXPECT_THAT(message_of(read_only), AllOf(HasSubstr("cannot make the folder /run/sidetrack: Read-only file system"),
+  EXPECT_THAT(message_of(read_only), AllOf(HasSubstr("cannot make the directory /run/sidetrack: Read-only file system"),
                                            HasSubstr("on a file system that can be written")));
 }
 

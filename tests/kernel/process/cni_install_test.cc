@@ -246,7 +246,7 @@ TEST_F(CniInstall, WhatCannotWatchAtAllIsInstalledOnce) {
                                     program_under_test(), net().string(), bin().string()});
   if (output.exit_code == 77) return cannot_run("the kernel does not limit instances of inotify");
   EXPECT_EQ(output.exit_code, 1);
-  EXPECT_THAT(output.err, AllOf(HasSubstr("is the last plugin"), HasSubstr("cannot watch folders")));
+  EXPECT_THAT(output.err, AllOf(HasSubstr("is the last plugin"), HasSubstr("cannot watch directories")));
   EXPECT_EQ(used(), with_us());
 }
 
@@ -430,10 +430,10 @@ TEST_F(CniInstall, StatusSaysWhatIsNotAsInstalled) {
 
 TEST_F(CniInstall, StatusSaysWhatItCannotRead) {
   must_fail_to_read({"--net-dir", root / "no"},
-                    "cannot read the folder '" + (root / "no").string() + "': No such file or directory (ENOENT)");
+                    "cannot read the directory '" + (root / "no").string() + "': No such file or directory (ENOENT)");
   write_text(root / "file", "");
   must_fail_to_read({"--net-dir", root / "file"},
-                    "cannot read the folder '" + (root / "file").string() + "': Not a directory (ENOTDIR)");
+                    "cannot read the directory '" + (root / "file").string() + "': Not a directory (ENOTDIR)");
   // What may be the one that counts is not left out.
   write_text(net() / "05-net.conflist", conflist);
   write_text(net() / "10-net.conflist", conflist);
@@ -509,8 +509,11 @@ TEST_F(CniInstall, WhatCannotBeInstalledTouchesNothing) {
         Case{"10-net.conflist", conflist, {"--exclude-namespaces", "Kube"}, 2, "'Kube': expected the name of"},
         Case{"10-net.conflist", conflist, {"--net-dir", "net.d"}, 2, "'net.d': expected an absolute path"},
         Case{"10-net.conflist", conflist, {"--json"}, 2, "cni install prints no result"},
-        Case{
-            "10-net.conflist", conflist, {"--bin-dir", "/nonexistent/bin"}, 2, "there is no folder '/nonexistent/bin'"},
+        Case{"10-net.conflist",
+             conflist,
+             {"--bin-dir", "/nonexistent/bin"},
+             2,
+             "there is no directory '/nonexistent/bin'"},
         Case{"10-net.conflist", conflist, {"--net-dir", "/nonexistent/net.d"}, 2, "cannot open the folder"},
         Case{"10-net.conflist", conflist, {"--bin-dir", "/proc/self"}, 4, "cannot write '/proc/self/sidetrack-cni'"}}) {
     SCOPED_TRACE(each.said);
@@ -826,11 +829,11 @@ TEST_F(CniWatch, SaysWhichLimitIsReached) {
   const Output none = ns.program(limited("max_inotify_instances", 0));
   EXPECT_EQ(none.exit_code, 1);
   EXPECT_THAT(none.err,
-              HasSubstr("cannot watch folders: Too many open files (EMFILE); a user may have so many watches: "
+              HasSubstr("cannot watch directories: Too many open files (EMFILE); a user may have so many watches: "
                         "sysctl fs.inotify.max_user_instances"));
   Running few(Words{"/usr/bin/env"} + limited("max_inotify_watches", 1));
   few.expect(
-      "cannot watch the folder '/dev': No space left on device (ENOSPC); a user may have so many watches: sysctl "
+      "cannot watch the directory '/dev': No space left on device (ENOSPC); a user may have so many watches: sysctl "
       "fs.inotify.max_user_watches");
   EXPECT_EQ(few.end(SIGTERM), 0);
 }

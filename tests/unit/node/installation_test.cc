@@ -292,7 +292,7 @@ TEST_F(CniInstallation, SaysThatTheFolderIsAnotherOrTheChainAnotherMeshs) {
   };
   EXPECT_EQ(both(R"({"type": "a-cni"}, {"type": "b-cni"})"),
             fmt::format("'{}' holds no other plugin of '10-net.conflist' (a-cni, b-cni): the runtime looks for them "
-                        "elsewhere, give that folder with --bin-dir",
+                        "elsewhere, give that directory with --bin-dir",
                         folders.programs));
   EXPECT_EQ(both(R"({"type": "a-cni"}, {"type": "bridge"})"), "") << "some runtimes have several folders";
   EXPECT_EQ(both(R"({"type": "bridge"}, {"type": "istio-cni"})"),
@@ -539,17 +539,18 @@ TEST_F(CniInstallation, RefusesWhatItCannotDoBeforeItDoesAnything) {
   EXPECT_EQ(files().size(), 2U);
   fs::remove(net / "00-multus.conf");
   fs::remove_all(folders.programs);
-  EXPECT_EQ(refused(), fmt::format("there is no folder '{}'; --bin-dir names the folder in which the runtime looks for "
-                                   "plugins",
-                                   folders.programs));
+  EXPECT_EQ(refused(),
+            fmt::format("there is no directory '{}'; --bin-dir names the directory in which the runtime looks for "
+                        "plugins",
+                        folders.programs));
   EXPECT_EQ(fs::file_size(net / "00-multus.conflist"), bridge.size());
   fs::remove_all(net);
   EXPECT_EQ(refused(),
-            fmt::format("cannot open the folder '{}': No such file or directory (ENOENT); --net-dir names the "
-                        "folder from which the runtime reads its configuration",
+            fmt::format("cannot open the directory '{}': No such file or directory (ENOENT); --net-dir names the "
+                        "directory from which the runtime reads its configuration",
                         net.string()));
   EXPECT_EQ(said_by_status(), fmt::format("'sidetrack-cni' cannot be read: No such file or directory (ENOENT)\n"
-                                          "cannot read the folder '{}': No such file or directory (ENOENT)",
+                                          "cannot read the directory '{}': No such file or directory (ENOENT)",
                                           net.string()));
 }
 

@@ -174,7 +174,7 @@ TEST_F(RecordTest, WhatCannotBeWrittenOrRemovedIsNamed) {
     }
     return "no error";
   };
-  const std::string what_to_do = "; the folder must be root's, on a file system that can be written";
+  const std::string what_to_do = "; the directory must be root's, on a file system that can be written";
   const std::string is_folder = ": Is a directory (EISDIR)" + what_to_do;
   RecordFolder(folder).require_writable();
   EXPECT_THAT(files(), IsEmpty());
@@ -192,7 +192,8 @@ TEST_F(RecordTest, WhatCannotBeWrittenOrRemovedIsNamed) {
   EXPECT_EQ(said([&] { remove("0123abc", folder); }), "cannot remove the record " + folder + "/0123abc" + is_folder);
 
   std::filesystem::create_directory(folder + "/.-trial");
-  EXPECT_EQ(said([&] { RecordFolder(folder).require_writable(); }), "cannot write to the folder " + folder + is_folder);
+  EXPECT_EQ(said([&] { RecordFolder(folder).require_writable(); }),
+            "cannot write to the directory " + folder + is_folder);
 }
 
 // As on a full disk, no half a record is left.
@@ -220,7 +221,7 @@ TEST_F(RecordTest, OneThatIsCutOffIsNone) {
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
   EXPECT_EQ(said, "cannot write the record " + folder + "/0123abc: File too large (EFBIG)");
-  EXPECT_EQ(trial, "cannot write to the folder " + folder + ": File too large (EFBIG)");
+  EXPECT_EQ(trial, "cannot write to the directory " + folder + ": File too large (EFBIG)");
   EXPECT_THAT(files(), ElementsAre("0123abc"));
   EXPECT_EQ(read("0123abc", folder), record);
 }
@@ -272,8 +273,8 @@ TEST_F(RecordTest, OfAFolderThatIsNotThereNothingIsRemoved) {
   EXPECT_FALSE(std::filesystem::exists(folder));
   std::ofstream(above + "/file") << "text";
   EXPECT_EQ(failure_of([&] { static_cast<void>(read_all(above + "/file")); }),
-            "1: cannot read the folder " + above +
-                "/file: Not a directory (ENOTDIR); the folder must be root's, on a file system that can be written");
+            "1: cannot read the directory " + above +
+                "/file: Not a directory (ENOTDIR); the directory must be root's, on a file system that can be written");
 }
 
 TEST(ContainerId, IsNoPath) {

@@ -42,7 +42,7 @@ class CniStatus : public ::testing::Test {
       } catch (const CniError& error) {
         if (error.code() != Code::not_available) return fmt::format("code {}", static_cast<unsigned>(error.code()));
         const std::string words = error.what();
-        return words.starts_with("cannot make the folder /run/") ? "good" : words + "; " + error.details();
+        return words.starts_with("cannot make the directory /run/") ? "good" : words + "; " + error.details();
       }
       return "available";
     });

@@ -184,7 +184,7 @@ TEST_F(FolderWatched, SignalsAreAsBeforeAfterwards) {
               }
               return std::string("made");
             }),
-            "cannot watch folders: Too many open files (EMFILE)");
+            "cannot watch directories: Too many open files (EMFILE)");
 #endif
 }
 
