@@ -27,8 +27,8 @@ constexpr CodeInfo table[] = {
      "Rules of another program drop or divert what would be captured without them."},
     {Code::proxy_hindered, "ST010", "the proxy's own traffic is blocked or changed",
      "What the proxy itself sends does not leave the pod as the proxy sent it."},
-    {Code::not_known, "ST011", "cannot be known",
-     "A rule that is not understood decides: whether the traffic is captured cannot be known."},
+    {Code::not_known, "ST011", "outcome unknown",
+     "A rule that is not understood decides: whether the traffic is captured is unknown."},
     {Code::forwarded_replies_lost, "ST012", "replies to forwarded DNS queries are lost",
      "DNS replies are tracked in another conntrack zone than the queries that the pod forwards, so their addresses "
      "are not translated back."},

@@ -60,7 +60,7 @@ std::string answers_of(const Ending& ending) {
     case Outcome::Answers::lost:
       return "; replies are lost";
     case Outcome::Answers::unknown:
-      return "; whether replies arrive cannot be known";
+      return "; whether replies arrive is unknown";
   }
   return "";
 }
@@ -89,7 +89,7 @@ std::string place_of(const Ending& ending) {
     case Outcome::Kind::unknown:
       break;
   }
-  std::string text = fmt::format("cannot be known: {}", unknown_words(ending));
+  std::string text = fmt::format("unknown: {}", unknown_words(ending));
   std::string between = " (";
   for (const Ending& one : ending.either) {
     text += between + ending_text(one);

@@ -75,7 +75,7 @@ struct Outcome {
   enum class Answers : std::uint8_t {
     arrive,
     lost,
-    unknown,  // cannot be known
+    unknown,
   };
   enum class Kind : std::uint8_t {
     lands,      // in this pod, at `at`
@@ -83,7 +83,7 @@ struct Outcome {
     forwarded,  // not for this pod: goes on by `interface` to `at` if the pod forwards, else it is dropped
     dropped,
     unroutable,  // never sent: there is no route
-    unknown,     // cannot be known
+    unknown,
   };
   Kind kind = Kind::lands;
   Endpoint at;
@@ -100,7 +100,7 @@ struct Outcome {
   std::string answers_why;            // unless they arrive
 
   // Whether the packet ends alike: who listens and why it is so are texts, which do not count, nor does its source. Of
-  // what cannot be known the reason is all there is.
+  // what is unknown the reason is all there is.
   friend bool operator==(const Outcome& a, const Outcome& b);
 };
 
@@ -122,14 +122,14 @@ struct Trace {
 // One of the ways that a packet may go.
 struct Possibility {
   Trace trace;
-  std::vector<std::string> unknowns;  // what cannot be known and was taken to be one way or the other: "`-m bpf`"
+  std::vector<std::string> unknowns;  // what is unknown and was taken to be one way or the other: "`-m bpf`"
   bool answered = true;               // false: what becomes of the answers is that of another one of this place
 };
 
 // Walks the packet through every base chain of everything in `live`, in the kernel's order: by hook, by priority; the
 // chains of type nat where the kernel's address translation is, -100 and 100.
 //
-// What cannot be known (a match or a target that is not understood, a port that the kernel chooses, the owner of the
+// What is unknown (a match or a target that is not understood, a port that the kernel chooses, the owner of the
 // socket that answers, which of two chains of equal priority was registered last and so is asked first:
 // nf_hook_entries_grow) is tried both ways. If all ways end alike, that is the answer; else the outcome is `unknown`,
 // and the steps end with the rule that is the reason.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What cannot be known of a packet's way is chosen; the way is walked again until every choice was made.
+// What is unknown about a packet's way is chosen; the way is walked again until every choice was made.
 //
 //   Forks forks;
 //   do walk(forks); while (forks.next());

@@ -38,7 +38,7 @@ struct Checkpoint {
 struct ChainPath {
   std::vector<const LiveRule*> rules;
   bool meets_state = false;  // see PacketState
-  bool unknown = false;      // whether the last one matches cannot be known
+  bool unknown = false;      // whether the last one matches is unknown
   bool accepts = false;      // the packet is accepted after them
 };
 
@@ -52,7 +52,7 @@ class Observer {
   // The rules of the chain that match, if the observer knows them: no other is asked, and none of its matches. What
   // follows an unknown one is asked as usual, as are all rules for nullptr.
   virtual const ChainPath* path(const BaseChain& base, ChainIndex& chains, const WalkState& packet) = 0;
-  // A rule matches, or cannot be known to: what this match holds for was asked.
+  // A rule matches, or it is unknown whether it does: what this match holds for was asked.
   virtual void match(const Match& match, const PacketAtHook& packet) = 0;
   // A rule does not match: `failing` do not hold, and any one of them is reason enough.
   virtual void no_match(std::span<const Match* const> failing, const PacketAtHook& packet) = 0;
@@ -66,7 +66,7 @@ class Observer {
   // Whether these bits of the mark that it has now are so.
   virtual void mark(std::uint32_t now, std::uint32_t value, std::uint32_t mask) = 0;
 
-  // A walk begins. Where something cannot be known there is more than one, which are alike up to there.
+  // A walk begins. Where something is unknown there is more than one, which are alike up to there.
   virtual void begins() = 0;
   // False: what becomes of the packet from here on is known, and it need not be followed further.
   virtual bool checkpoint(const Checkpoint& checkpoint) = 0;

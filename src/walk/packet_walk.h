@@ -102,7 +102,7 @@ class PacketWalk {
 
   // ---- packet_source.cc
   // The source of what came in is checked when its way is known (__fib_validate_source). False: the packet is dropped
-  // for it, or whether it is cannot be known.
+  // for it, or it is unknown whether it is.
   bool takes_source();
 
   // ---- packet_hooks.cc: what the kernel calls at a hook

@@ -236,8 +236,7 @@ class RuleWalk {
     const std::string subject = fmt::format("`{}`", iptables_words(unknown));
     Step noted = step;
     noted.kind = Step::Kind::unknown;
-    if (packet_.now.observer == nullptr)
-      noted.text = fmt::format("whether {} holds cannot be known", in_short(subject));
+    if (packet_.now.observer == nullptr) noted.text = fmt::format("whether {} holds is unknown", in_short(subject));
     packet_.trace.steps.push_back(std::move(noted));
     if (std::holds_alternative<NonTerminating>(entry.rule.target)) return false;  // makes no difference
     const auto taken = forks_.choose(
@@ -457,7 +456,7 @@ class RuleWalk {
     if (packet_.now.state == ConnectionState::reply && packet_.now.protocol == Protocol::udp &&
         traits(live_.backend).in_own_table &&
         !entry.ours) {  // for a connected socket that is not transparent it breaks off
-      say(place, Step::Kind::unknown, "whether the socket that it answers is connected cannot be known");
+      say(place, Step::Kind::unknown, "whether the socket that it answers is connected is unknown");
       captured_by(place);
       packet_.not_known(fmt::format("whether the socket that it answers is connected, which `{}` of {} leaves alone",
                                     iptables_words(entry.rule.target), rule_of(packet_.trace.steps[place])),
@@ -558,7 +557,7 @@ class RuleWalk {
   }
 
   Ended not_known(const std::string& words, std::size_t place) {
-    say(place, Step::Kind::unknown, "what becomes of the packet then cannot be known");
+    say(place, Step::Kind::unknown, "what becomes of the packet then is unknown");
     captured_by(place);
     packet_.not_known(fmt::format("what `{}` of {} does", in_short(words), rule_of(packet_.trace.steps[place])),
                       fmt::format("`{}`", words));

@@ -22,7 +22,7 @@ struct BaseChain {
 enum class ChainResult : std::uint8_t {
   on,          // to the next base chain
   translated,  // by this chain: no further one of type nat is asked
-  gone,        // dropped, or it cannot be known what became of it
+  gone,        // dropped, or it is unknown what became of it
 };
 
 // Whether the match holds. Rules of other programs in iptables' tables of nf_tables may be native or xt's, which differ

@@ -5,7 +5,7 @@
 
 namespace sidetrack {
 
-struct UnknownMatch {  // one that is not understood entirely: whether it holds cannot be known; only read
+struct UnknownMatch {  // one that is not understood entirely: whether it holds is unknown; only read
   std::string words;
   friend bool operator==(const UnknownMatch&, const UnknownMatch&) = default;
 

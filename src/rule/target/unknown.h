@@ -37,7 +37,7 @@ struct Reject {  // REJECT: dropped, and the sender is told
   [[nodiscard]] Facts changes() const { return facts::none; }
 };
 
-struct UnknownTarget {  // one that is not understood entirely: what becomes of the packet cannot be known
+struct UnknownTarget {  // one that is not understood entirely: what becomes of the packet is unknown
   std::string words;
   friend bool operator==(const UnknownTarget&, const UnknownTarget&) = default;
 

@@ -430,10 +430,10 @@ TEST(Findings, OfWhatNobodyKnows) {
                            {"nat -A PREROUTING -s 10.0.0.0/8 -m bpf -j ACCEPT"}),
             R"(
 # -i * -b * -d 15090,15021,15020 --ip-families ipv4; nat -A PREROUTING -s 10.0.0.0/8 -m bpf -j ACCEPT
-ST011 cannot be known: inbound tcp
+ST011 outcome unknown: inbound tcp
   why      the sidecar's rules alone capture it; what is not known: `-m bpf`
   witness  sidetrack explain in tcp 192.0.2.2:80 --from 10.0.0.2 --in-interface eth0
-           -> cannot be known: `-m bpf` (192.0.2.2:15006 (Envoy inbound), or reaches the pod untouched)
+           -> unknown: `-m bpf` (192.0.2.2:15006 (Envoy inbound), or reaches the pod untouched)
   remedy   make an exception in the rule of the other program, or leave this traffic out
 ST005 family not captured: outbound tcp, IPv6
   why      IPv4 is captured, IPv6 is not

@@ -174,7 +174,7 @@ TEST(MapPicture, ColoursTheEnds) {
            {with(Table::nat, "POSTROUTING", from_elsewhere), "leaves from 192.0.2.77, by eth0; whether replies arrive",
             changed},
            {with(Table::nat, "OUTPUT", to_elsewhere), "leaves by eth0 to 192.0.2.77", changed},
-           {with(Table::filter, "OUTPUT", UnknownTarget{"-j X"}), "cannot be known", changed},
+           {with(Table::filter, "OUTPUT", UnknownTarget{"-j X"}), "unknown", changed},
        }) {
     Regions regions({side});
     // A rectangle, and in the line after it the words.
@@ -222,15 +222,15 @@ TEST(EffectWords, SayWhatDiffersBeforeAndAfter) {
   EXPECT_EQ(effect_text(found, false),
             "inbound tcp, IPv4: from port 80\n"
             "  before   reaches the pod untouched\n"
-            "  after    reaches the pod untouched; whether replies arrive cannot be known\n"
+            "  after    reaches the pod untouched; whether replies arrive is unknown\n"
             "  witness  sidetrack explain in tcp 192.0.2.2:80 --from-port 80 --in-interface eth0\n"
             "to itself tcp, IPv4: to any port but 80; from port 80\n"
             "  before   reaches the pod untouched\n"
-            "  after    reaches the pod untouched; whether replies arrive cannot be known\n"
+            "  after    reaches the pod untouched; whether replies arrive is unknown\n"
             "  witness  sidetrack explain lo tcp 127.0.0.1:8080 --from-port 80 --uid 1000 --gid 1000\n"
             "to itself tcp, IPv4: from port 80; sent by any uid but 7\n"
             "  before   reaches the pod untouched\n"
-            "  after    reaches the pod untouched; whether replies arrive cannot be known\n"
+            "  after    reaches the pod untouched; whether replies arrive is unknown\n"
             "  witness  sidetrack explain lo tcp 127.0.0.1:80 --from-port 80 --uid 1000 --gid 1000\n"
             "outbound tcp, IPv4: to port 80; sent by uid 7\n"
             "  before   leaves untouched, by eth0\n"

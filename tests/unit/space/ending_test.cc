@@ -47,12 +47,12 @@ TEST(Ending, OfOneWay) {
   EXPECT_EQ(text({way(Kind::forwarded, "eth0")}), "is not for this pod: goes on by eth0 if the pod forwards");
   EXPECT_EQ(text({way(Kind::dropped)}), "dropped");
   EXPECT_EQ(text({way(Kind::unroutable)}), "never sent: there is no route");
-  EXPECT_EQ(text({unknown("`-j QUEUE`")}), "cannot be known: `-j QUEUE`");
+  EXPECT_EQ(text({unknown("`-j QUEUE`")}), "unknown: `-j QUEUE`");
   EXPECT_EQ(text({redirected(15001, "Envoy outbound")}), "127.0.0.1:15001 (Envoy outbound)");
   EXPECT_EQ(text({redirected(15001)}), "127.0.0.1:15001");
   EXPECT_EQ(text({way(Kind::lands, "", Answers::lost)}), "reaches the pod untouched; replies are lost");
   EXPECT_EQ(text({way(Kind::leaves, "eth0", Answers::unknown)}),
-            "leaves untouched, by eth0; whether replies arrive cannot be known");
+            "leaves untouched, by eth0; whether replies arrive is unknown");
 }
 
 TEST(Ending, OfOneThatIsTranslated) {
@@ -82,7 +82,7 @@ TEST(Ending, OfOneThatIsTranslated) {
 TEST(Ending, OfSeveralWaysIsKnownIfTheyEndAlike) {
   EXPECT_EQ(text({redirected(15001), redirected(15001)}), "127.0.0.1:15001");
   EXPECT_EQ(text({way(Kind::lands), way(Kind::lands, "", Answers::lost)}),
-            "reaches the pod untouched; whether replies arrive cannot be known");
+            "reaches the pod untouched; whether replies arrive is unknown");
   // What becomes of the answers of one that was not followed so far is that of another that ends there.
   Possibility not_answered = way(Kind::lands, "", Answers::arrive);
   not_answered.answered = false;
@@ -94,7 +94,7 @@ TEST(Ending, OfSeveralWaysIsKnownIfTheyEndAlike) {
 TEST(Ending, OfSeveralWaysIsOneOfThem) {
   const Ending either = ending_of({for_want_of(redirected(15001), {"`b`", "`a`"}),
                                    for_want_of(way(Kind::dropped), {"`b`"}), for_want_of(redirected(15001), {"`c`"})});
-  EXPECT_EQ(ending_text(either), "cannot be known: `a`, `b`, `c` (127.0.0.1:15001, or dropped)");
+  EXPECT_EQ(ending_text(either), "unknown: `a`, `b`, `c` (127.0.0.1:15001, or dropped)");
   EXPECT_EQ(either.kind, Kind::unknown);
   EXPECT_EQ(either.either.size(), 2U);
   EXPECT_EQ(either,
@@ -103,7 +103,7 @@ TEST(Ending, OfSeveralWaysIsOneOfThem) {
   EXPECT_NE(either, ending_of({for_want_of(way(Kind::dropped), {"`a`", "`b`", "`c`"}), redirected(15002)}));
   // One that ends nobody knows where makes the others say nothing.
   EXPECT_EQ(text({for_want_of(redirected(15001), {"`b`"}), unknown("`-j X`"), unknown("`-j A`"), unknown("`-j X`")}),
-            "cannot be known: `-j A`, `-j X`");
+            "unknown: `-j A`, `-j X`");
 }
 
 TEST(Ending, IsEqualByWhereItEnds) {

@@ -307,7 +307,7 @@ TEST(Space, NewSourcesAreSaid) {
   regions.for_each(regions.of(0), [&](const Box&, const Box&, Leaf leaf) {
     if (leaf != no_such_packet) endings.insert(ending_text(regions.decision(leaf).ending));
   });
-  EXPECT_THAT(endings, ::testing::Contains("leaves from 192.0.2.77, by eth0; whether replies arrive cannot be known"));
+  EXPECT_THAT(endings, ::testing::Contains("leaves from 192.0.2.77, by eth0; whether replies arrive is unknown"));
   EXPECT_THAT(endings, ::testing::Contains("leaves untouched, by eth0"));
   Random random(1);
   check(std::move(side), random, 400);
@@ -350,7 +350,7 @@ TEST(Map, SaysWhichRouteCannotBeKnown) {
   side.pod.routes.push_back({*AddressRange::parse("0.0.0.0/0"), "net1", Route::Kind::unicast, 77});
   Regions regions({std::move(side)});
   EXPECT_THAT(map_text(regions, 0, {.families = Family::ipv4, .ways = {Direction::out}}),
-              HasSubstr("cannot be known: the route by `ip rule 100: uidrange lookup 77`"));
+              HasSubstr("unknown: the route by `ip rule 100: uidrange lookup 77`"));
 }
 
 // A port that the kernel chooses is one of the usual ports, of which some may be matched.
@@ -401,7 +401,7 @@ TEST(Map, FollowsEachNextHop) {
   EXPECT_EQ(explain(packet_of("out tcp 198.51.100.1:81"), side.pod, side.live).outcome.kind, Outcome::Kind::leaves);
   Regions regions({std::move(side)});
   const std::string text = map_text(regions, 0, {.families = Family::ipv4, .ways = {Direction::out}});
-  EXPECT_THAT(text, HasSubstr("-> cannot be known: the next hop by `ip route default dev eth0 table main` (dropped, or "
+  EXPECT_THAT(text, HasSubstr("-> unknown: the next hop by `ip route default dev eth0 table main` (dropped, or "
                               "leaves untouched, by eth0)\n"));
   EXPECT_THAT(text, HasSubstr("  everything but what follows "));
   EXPECT_THAT(text,

@@ -111,7 +111,7 @@ OUTPUT, out by eth0
   mangle OUTPUT 9: yes: goes on
   mangle OUTPUT 10: no: its source port is one that the kernel chose
   mangle OUTPUT 11: yes: goes on
-  mangle OUTPUT 12: unknown: whether `! --sport 40000` holds cannot be known
+  mangle OUTPUT 12: unknown: whether `! --sport 40000` holds is unknown
   mangle OUTPUT 13: yes: goes on
   mangle OUTPUT 14: no: its uid is 7
   mangle OUTPUT 15: yes: goes on
@@ -127,7 +127,7 @@ OUTPUT, out by eth0
   mangle OUTPUT 25: yes: goes on
   mangle OUTPUT 26: no: its cgroup is /a/b/c
   mangle OUTPUT 27: yes: goes on
-  mangle OUTPUT 28: unknown: whether `-m bpf` holds cannot be known
+  mangle OUTPUT 28: unknown: whether `-m bpf` holds is unknown
   mangle OUTPUT 29: yes: goes on
   mangle OUTPUT 30: no: a process of this namespace sent it
   mangle OUTPUT 31: yes: goes on
@@ -135,7 +135,7 @@ OUTPUT, out by eth0
   mangle OUTPUT 33: yes: goes on
   mangle OUTPUT 34: no: its destination is 10.96.0.10
   mangle OUTPUT 35: yes: goes on
-  mangle OUTPUT 36: unknown: whether `-m set --match-set u dst` holds cannot be known
+  mangle OUTPUT 36: unknown: whether `-m set --match-set u dst` holds is unknown
 = leaves the pod by eth0 to 10.96.0.10:443, untouched
 # out udp 10.1.0.1:80 no-socket --mark 0x12
 OUTPUT, out by eth0
@@ -155,7 +155,7 @@ OUTPUT, out by eth0
   mangle OUTPUT 9: no: its destination port is 80
   mangle OUTPUT 10: no: its source port is one that the kernel chose
   mangle OUTPUT 11: yes: goes on
-  mangle OUTPUT 12: unknown: whether `! --sport 40000` holds cannot be known
+  mangle OUTPUT 12: unknown: whether `! --sport 40000` holds is unknown
   mangle OUTPUT 13: no: no process sent it, so it has no uid
   mangle OUTPUT 14: yes: goes on
   mangle OUTPUT 15: no: no process sent it, so it has no gid
@@ -171,7 +171,7 @@ OUTPUT, out by eth0
   mangle OUTPUT 25: no: no process sent it, so it has no cgroup
   mangle OUTPUT 26: no: no process sent it, so it has no cgroup
   mangle OUTPUT 27: yes: goes on
-  mangle OUTPUT 28: unknown: whether `-m bpf` holds cannot be known
+  mangle OUTPUT 28: unknown: whether `-m bpf` holds is unknown
   mangle OUTPUT 29: no: no process of this namespace sent it
   mangle OUTPUT 30: yes: goes on
   mangle OUTPUT 31: no: its destination is 10.1.0.1
@@ -179,7 +179,7 @@ OUTPUT, out by eth0
   mangle OUTPUT 33: yes: goes on
   mangle OUTPUT 34: no: its destination is 10.1.0.1
   mangle OUTPUT 35: yes: goes on
-  mangle OUTPUT 36: unknown: whether `-m set --match-set u dst` holds cannot be known
+  mangle OUTPUT 36: unknown: whether `-m set --match-set u dst` holds is unknown
 = leaves the pod by eth0 to 10.1.0.1:80, untouched
 # out icmp 198.51.100.1 --uid 9
 OUTPUT, out by eth0
@@ -212,10 +212,10 @@ OUTPUT, out by eth0
   mangle OUTPUT 22: yes: goes on
   mangle OUTPUT 23: no: it is not tracked
   mangle OUTPUT 24: no: it is not tracked
-  mangle OUTPUT 25: unknown: whether `-m cgroup --path a/b` holds cannot be known
-  mangle OUTPUT 26: unknown: whether `-m cgroup ! --path a/b` holds cannot be known
+  mangle OUTPUT 25: unknown: whether `-m cgroup --path a/b` holds is unknown
+  mangle OUTPUT 26: unknown: whether `-m cgroup ! --path a/b` holds is unknown
   mangle OUTPUT 27: yes: goes on
-  mangle OUTPUT 28: unknown: whether `-m bpf` holds cannot be known
+  mangle OUTPUT 28: unknown: whether `-m bpf` holds is unknown
   mangle OUTPUT 29: yes: goes on
   mangle OUTPUT 30: no: a process of this namespace sent it
   mangle OUTPUT 31: no: its destination is 198.51.100.1
@@ -223,7 +223,7 @@ OUTPUT, out by eth0
   mangle OUTPUT 33: yes: goes on
   mangle OUTPUT 34: no: its destination is 198.51.100.1
   mangle OUTPUT 35: yes: goes on
-  mangle OUTPUT 36: unknown: whether `-m set --match-set u dst` holds cannot be known
+  mangle OUTPUT 36: unknown: whether `-m set --match-set u dst` holds is unknown
 = leaves the pod by eth0 to 198.51.100.1, untouched; unknown whether replies arrive: a rule exempts them from connection tracking
 # lo tcp :443 --state established connmark 6 --cgroup /a
 OUTPUT, out by lo: the destination is the pod itself
@@ -243,7 +243,7 @@ OUTPUT, out by lo: the destination is the pod itself
   mangle OUTPUT 9: yes: goes on
   mangle OUTPUT 10: no: its source port is one that the kernel chose
   mangle OUTPUT 11: yes: goes on
-  mangle OUTPUT 12: unknown: whether `! --sport 40000` holds cannot be known
+  mangle OUTPUT 12: unknown: whether `! --sport 40000` holds is unknown
   mangle OUTPUT 13: no: its uid is 0
   mangle OUTPUT 14: yes: goes on
   mangle OUTPUT 15: no: its gid is 0
@@ -259,7 +259,7 @@ OUTPUT, out by lo: the destination is the pod itself
   mangle OUTPUT 25: no: its cgroup is /a
   mangle OUTPUT 26: yes: goes on
   mangle OUTPUT 27: yes: goes on
-  mangle OUTPUT 28: unknown: whether `-m bpf` holds cannot be known
+  mangle OUTPUT 28: unknown: whether `-m bpf` holds is unknown
   mangle OUTPUT 29: yes: goes on
   mangle OUTPUT 30: no: a process of this namespace sent it
   mangle OUTPUT 31: no: its destination is 127.0.0.1
@@ -267,7 +267,7 @@ OUTPUT, out by lo: the destination is the pod itself
   mangle OUTPUT 33: yes: goes on
   mangle OUTPUT 34: no: its destination is 127.0.0.1
   mangle OUTPUT 35: yes: goes on
-  mangle OUTPUT 36: unknown: whether `-m set --match-set u dst` holds cannot be known
+  mangle OUTPUT 36: unknown: whether `-m set --match-set u dst` holds is unknown
 PREROUTING, in by lo
   conntrack: tracked already, in OUTPUT
 = lands on 127.0.0.1:443 (the app), untouched
@@ -302,10 +302,10 @@ OUTPUT, out by eth0
   mangle OUTPUT 22: yes: goes on
   mangle OUTPUT 23: no: its connection's mark is 7
   mangle OUTPUT 24: yes: goes on
-  mangle OUTPUT 25: unknown: whether `-m cgroup --path a/b` holds cannot be known
-  mangle OUTPUT 26: unknown: whether `-m cgroup ! --path a/b` holds cannot be known
+  mangle OUTPUT 25: unknown: whether `-m cgroup --path a/b` holds is unknown
+  mangle OUTPUT 26: unknown: whether `-m cgroup ! --path a/b` holds is unknown
   mangle OUTPUT 27: yes: goes on
-  mangle OUTPUT 28: unknown: whether `-m bpf` holds cannot be known
+  mangle OUTPUT 28: unknown: whether `-m bpf` holds is unknown
   mangle OUTPUT 29: yes: goes on
   mangle OUTPUT 30: no: a process of this namespace sent it
   mangle OUTPUT 31: yes: goes on
@@ -313,7 +313,7 @@ OUTPUT, out by eth0
   mangle OUTPUT 33: yes: goes on
   mangle OUTPUT 34: no: its destination is 10.96.0.10
   mangle OUTPUT 35: yes: goes on
-  mangle OUTPUT 36: unknown: whether `-m set --match-set u dst` holds cannot be known
+  mangle OUTPUT 36: unknown: whether `-m set --match-set u dst` holds is unknown
 = leaves the pod by eth0 to 10.96.0.10:443, untouched
 # out tcp 10.96.0.10:444 --state invalid
 OUTPUT, out by eth0
@@ -333,7 +333,7 @@ OUTPUT, out by eth0
   mangle OUTPUT 9: no: its destination port is 444
   mangle OUTPUT 10: no: its source port is one that the kernel chose
   mangle OUTPUT 11: yes: goes on
-  mangle OUTPUT 12: unknown: whether `! --sport 40000` holds cannot be known
+  mangle OUTPUT 12: unknown: whether `! --sport 40000` holds is unknown
   mangle OUTPUT 13: no: its uid is 0
   mangle OUTPUT 14: yes: goes on
   mangle OUTPUT 15: no: its gid is 0
@@ -346,10 +346,10 @@ OUTPUT, out by eth0
   mangle OUTPUT 22: yes: goes on
   mangle OUTPUT 23: no: it belongs to no known connection
   mangle OUTPUT 24: no: it belongs to no known connection
-  mangle OUTPUT 25: unknown: whether `-m cgroup --path a/b` holds cannot be known
-  mangle OUTPUT 26: unknown: whether `-m cgroup ! --path a/b` holds cannot be known
+  mangle OUTPUT 25: unknown: whether `-m cgroup --path a/b` holds is unknown
+  mangle OUTPUT 26: unknown: whether `-m cgroup ! --path a/b` holds is unknown
   mangle OUTPUT 27: yes: goes on
-  mangle OUTPUT 28: unknown: whether `-m bpf` holds cannot be known
+  mangle OUTPUT 28: unknown: whether `-m bpf` holds is unknown
   mangle OUTPUT 29: yes: goes on
   mangle OUTPUT 30: no: a process of this namespace sent it
   mangle OUTPUT 31: yes: goes on
@@ -357,7 +357,7 @@ OUTPUT, out by eth0
   mangle OUTPUT 33: yes: goes on
   mangle OUTPUT 34: no: its destination is 10.96.0.10
   mangle OUTPUT 35: yes: goes on
-  mangle OUTPUT 36: unknown: whether `-m set --match-set u dst` holds cannot be known
+  mangle OUTPUT 36: unknown: whether `-m set --match-set u dst` holds is unknown
 = leaves the pod by eth0 to 10.96.0.10:444, untouched
 )");
 }
@@ -499,13 +499,13 @@ POSTROUTING, out by eth0
 OUTPUT, out by eth0
   conntrack: a new connection
   nat OUTPUT 1: no: its destination is 10.7.0.1
-  nat OUTPUT 2: unknown: what becomes of the packet then cannot be known
+  nat OUTPUT 2: unknown: what becomes of the packet then is unknown
 = unknown: what `-j DNAT --to-destination 10.2.0.0/31` of rule 2 of nat OUTPUT does
 # out tcp 10.7.0.1:80 --state established
 OUTPUT, out by eth0
   conntrack: a new connection
   nat OUTPUT 1: no: its destination is 10.7.0.1
-  nat OUTPUT 2: unknown: what becomes of the packet then cannot be known
+  nat OUTPUT 2: unknown: what becomes of the packet then is unknown
 = unknown: what `-j DNAT --to-destination 10.2.0.0/31` of rule 2 of nat OUTPUT does
 # out tcp 10.4.0.1:80 --state invalid
 OUTPUT, out by eth0
@@ -689,7 +689,7 @@ PREROUTING, in by eth0
 # in udp :4000 --from 10.2.0.1 --state reply
 PREROUTING, in by eth0
   conntrack: a reply of an established connection
-  mangle PREROUTING 1: unknown: whether the socket that it answers is connected cannot be known
+  mangle PREROUTING 1: unknown: whether the socket that it answers is connected is unknown
 = unknown: whether the socket that it answers is connected, which `-j TPROXY --tproxy-mark 1/0xffffffff --on-port 15006` of rule 1 of mangle PREROUTING leaves alone
 # in tcp 10.9.0.1:80
 PREROUTING, in by eth0
@@ -1081,7 +1081,7 @@ INPUT, in by eth0
   filter INPUT 2: yes: on to CHAIN
     filter CHAIN 1: yes: on to OTHER
       filter OTHER 1: no: it is tcp
-  filter INPUT 3: unknown: what becomes of the packet then cannot be known
+  filter INPUT 3: unknown: what becomes of the packet then is unknown
 = unknown: what `-j NFQUEUE --queue-num 1` of rule 3 of filter INPUT does
 # in tcp :80
 PREROUTING, in by eth0
@@ -1095,7 +1095,7 @@ INPUT, in by eth0
       filter OTHER 1: no: it is tcp
     filter CHAIN 3: yes: on to OTHER: it was asked before, and no rule there decides
     filter CHAIN 4: no: its destination port is 80
-  filter INPUT 3: unknown: what becomes of the packet then cannot be known
+  filter INPUT 3: unknown: what becomes of the packet then is unknown
 = unknown: what `-j NFQUEUE --queue-num 1` of rule 3 of filter INPUT does
 # in udp :80
 PREROUTING, in by eth0
@@ -1109,7 +1109,7 @@ INPUT, in by eth0
     filter CHAIN 3: yes: on to OTHER
       filter OTHER 1: yes: back to CHAIN
     filter CHAIN 4: no: it is udp
-  filter INPUT 3: unknown: what becomes of the packet then cannot be known
+  filter INPUT 3: unknown: what becomes of the packet then is unknown
 = unknown: what `-j NFQUEUE --queue-num 1` of rule 3 of filter INPUT does
 # in tcp 10.0.0.1:80 --in-interface eth0 --from 192.0.2.7
 PREROUTING, in by eth0
@@ -1154,7 +1154,7 @@ OUTPUT, out by net1
 )");
 }
 
-// Ten times something that cannot be known, and each time another mark: a thousand ways.
+// Ten times something that is unknown, and each time another mark: a thousand ways.
 TEST(Ways, ThatAreMoreThanAreFollowed) {
   const auto end = [](int unknowns) {
     Live live = rules_of_others(BackendKind::iptables_legacy, Family::ipv4, {});
