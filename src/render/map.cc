@@ -334,7 +334,7 @@ std::string map_text(Regions& regions, std::size_t side, const MapOptions& optio
   }
   if (left_out) {
     text +=
-        "\nLeft out: what the kernel itself does not deliver, whatever the rules say, and multicast and broadcast "
+        "\nNot shown: what the kernel itself does not deliver, whatever the rules say, and multicast and broadcast "
         "(--json has them).\n";
   }
   return text;

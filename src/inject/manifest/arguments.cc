@@ -274,7 +274,7 @@ OptionsOfPod options_of_pod(const ManifestOptions& options) {
   if (std::ranges::any_of(made.arguments, names_file))
     refuse_pod(pod.pod, "expected values themselves, not the name of a file");
   for (const Document& document : documents.list) {
-    if (document.problem) made.warnings.push_back(fmt::format("{}: left out", document.problem->what()));
+    if (document.problem) made.warnings.push_back(fmt::format("{}: skipped", document.problem->what()));
   }
   add_misplaced(made.warnings, pod.pod);
   add(made.warnings, pod.pod, pod.init.warnings);

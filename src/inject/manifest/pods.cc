@@ -266,7 +266,7 @@ class Finder {
   // Throws the first error if there is no pod at all.
   void finish() {
     if (found_.empty() && skipped_.empty() && !not_understood_.empty()) throw not_understood_.front();
-    for (const Error& error : not_understood_) skipped_.push_back(fmt::format("{}: left out", error.what()));
+    for (const Error& error : not_understood_) skipped_.push_back(fmt::format("{}: skipped", error.what()));
   }
 
  private:
@@ -348,7 +348,7 @@ class Finder {
 
   void other(Node& object, std::string_view kind, std::string_view group) {
     if (kind == "CustomResourceDefinition") return;  // it describes objects
-    constexpr std::string_view not_known = "not known, and left out: ";
+    constexpr std::string_view not_known = "unknown, skipped: ";
     for (const auto& [path, said, of_group, of_kinds] : elsewhere_table) {
       bool is_there = false;
       each_at(&object, path, [&](Node* found, const Above&) { is_there = found != nullptr && !found->is_scalar(); });

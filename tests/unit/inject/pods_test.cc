@@ -74,8 +74,7 @@ kind: Service
   EXPECT_THAT(found, ElementsAre("a.yaml, document 1: Pod shop/a 1", "a.yaml, document 2: Deployment b- 2",
                                  "a.yaml, document 3: CronJob mail/ 3", "a.yaml, document 4: PodTemplate 4",
                                  "a.yaml, document 5, item 1: Pod c 5", "a.yaml, document 5, item 2: Job 5"));
-  EXPECT_THAT(skipped,
-              ElementsAre("kind Rollout: not known, and left out: it seems to have a pod template, spec.template"));
+  EXPECT_THAT(skipped, ElementsAre("kind Rollout: unknown, skipped: it seems to have a pod template, spec.template"));
   Documents one = parse_documents("kind: Pod\n", "a.yaml");
   EXPECT_EQ(title_with_place(pod_templates(one, skipped).at(0)), "a.yaml: Pod");
 }
@@ -156,9 +155,8 @@ TEST(Pods, ThatAreNotThereAreMissed) {
   EXPECT_THAT(arguments_of("kind: Service\n").warnings,
               ElementsAre("FILE: no pod: looked for a Pod, Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or "
                           "CronJob"));
-  EXPECT_THAT(
-      arguments_of("kind: Rollout\nspec: {template: {spec: {containers: []}}}\n").warnings,
-      ElementsAre("FILE: kind Rollout: not known, and left out: it seems to have a pod template, spec.template"));
+  EXPECT_THAT(arguments_of("kind: Rollout\nspec: {template: {spec: {containers: []}}}\n").warnings,
+              ElementsAre("FILE: kind Rollout: unknown, skipped: it seems to have a pod template, spec.template"));
   EXPECT_THAT(arguments_of("kind: Pod\n").warnings, IsEmpty());
 }
 
@@ -278,14 +276,13 @@ spec: {}
                                  "ScaledJob c", "Kafka d without containers", "PyTorchJob e", "PyTorchJob e"));
   EXPECT_THAT(
       skipped,
-      ElementsAre(
-          "kind Kibana of kibana.k8s.elastic.co: no spec.podTemplate: its controller makes pods all the same",
-          "kind Task of tekton.dev: not known, and left out: its controller makes a pod for each task",
-          "kind SparkApplication of sparkoperator.k8s.io: not known, and left out: its controller makes pods of "
-          "spec.driver and spec.executor",
-          "kind Cluster of postgresql.cnpg.io: not known, and left out: its controller makes pods with the "
-          "annotations of spec.inheritedMetadata",
-          "kind Odd of x.y: not known, and left out: it seems to have a pod template, spec.a.*.b.template"));
+      ElementsAre("kind Kibana of kibana.k8s.elastic.co: no spec.podTemplate: its controller makes pods all the same",
+                  "kind Task of tekton.dev: unknown, skipped: its controller makes a pod for each task",
+                  "kind SparkApplication of sparkoperator.k8s.io: unknown, skipped: its controller makes pods of "
+                  "spec.driver and spec.executor",
+                  "kind Cluster of postgresql.cnpg.io: unknown, skipped: its controller makes pods with the "
+                  "annotations of spec.inheritedMetadata",
+                  "kind Odd of x.y: unknown, skipped: it seems to have a pod template, spec.a.*.b.template"));
 }
 
 // "Kind, group, spec": what is found of it, "-" for a pod whose containers its controller makes, or what is said.
@@ -361,10 +358,10 @@ TEST(Pods, BesideADocumentThatCannotBeReadAreFound) {
   const std::pair<std::string_view, std::string_view> all[] = {
       {"kind: Pod\nmetadata: {name: é\xff}\n", ", line 6, column 19: not YAML: invalid leading UTF-8 octet"},
       {"kind: Pod\n\x02\n", ", line 6, column 1: not YAML: control characters are not allowed"},
-      {"kind: Pod\nkind: Pod\n", ", document 2: line 6: 'kind': duplicate key: left out"},
-      {"kind: Namespace\nkind: Namespace\n", ", document 2: line 6: 'kind': duplicate key: left out"},
+      {"kind: Pod\nkind: Pod\n", ", document 2: line 6: 'kind': duplicate key: skipped"},
+      {"kind: Namespace\nkind: Namespace\n", ", document 2: line 6: 'kind': duplicate key: skipped"},
       {"kind: Template\nparameters: []\nobjects: []\nkind: Template\n",
-       ", document 2: line 8: 'kind': duplicate key: left out"},
+       ", document 2: line 8: 'kind': duplicate key: skipped"},
   };
   for (const auto& [text, expected] : all) {
     const TemporaryFile file(

@@ -192,9 +192,9 @@ TEST(IstioInit, WhatIsNotUnderstoodDoesNotTakeTheOthersWithIt) {
   EXPECT_EQ(answer.pods[0].pod.name, "c");
   EXPECT_THAT(
       answer.warnings,
-      ElementsAre(HasSubstr("kind Prometheus of monitoring.coreos.com: not known, and left out"),
-                  HasSubstr("document 1: Deployment a: spec.template: missing: expected a pod template: left out"),
-                  HasSubstr("document 2, line 4: the document: a list: expected a Kubernetes object: left out"),
+      ElementsAre(HasSubstr("kind Prometheus of monitoring.coreos.com: unknown, skipped"),
+                  HasSubstr("document 1: Deployment a: spec.template: missing: expected a pod template: skipped"),
+                  HasSubstr("document 2, line 4: the document: a list: expected a Kubernetes object: skipped"),
                   HasSubstr("item 1, line 7: the document: a number '5'")));
 }
 
@@ -250,7 +250,7 @@ TEST(IstioInit, OtherObjectsAreLeftOutAndThoseWithAPodTemplateAreSaid) {
       "Rollout\nspec: {template: {spec: {containers: []}}}\n");
   EXPECT_THAT(answer.pods, IsEmpty());
   EXPECT_THAT(answer.warnings,
-              ElementsAre(HasSubstr("kind Rollout: not known, and left out: it seems to have a pod template")));
+              ElementsAre(HasSubstr("kind Rollout: unknown, skipped: it seems to have a pod template")));
   const Answer of_service = answer_for("kind: Service\n");
   EXPECT_THAT(of_service.pods, IsEmpty());
   EXPECT_THAT(of_service.warnings, ElementsAre(HasSubstr("no pod: looked for")));
