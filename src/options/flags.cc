@@ -456,8 +456,8 @@ constexpr ExitMeaning exit_code_table[] = {
     {ExitCode::done, "done", "done"},
     {ExitCode::failed, "failed", "failed"},
     {ExitCode::usage, "wrong usage", "wrong usage or bad input; nothing was touched"},
-    {ExitCode::kernel_lacks, "the kernel lacks something",
-     "the kernel lacks something: which rule, which extension, what to load"},
+    {ExitCode::kernel_lacks, "not supported by the kernel",
+     "not supported by the kernel: which rule, which extension, what to load"},
     {ExitCode::not_permitted, "not permitted", "not permitted: which capability is missing"},
     {ExitCode::busy, "busy", "busy: another writer holds the lock, or another program keeps changing the rules"},
     {ExitCode::differs, "differs", "differs (verify, diff, pods, cni status), or findings (lint)"},
@@ -751,7 +751,7 @@ constexpr Flag flag_table[] = {
     {"vklog", '\0', {}, Kind::scalar, "N", "", "0",
      "accepted, without effect", Group::log, logging, options::check_verbosity},
 
-    {"help", 'h', {}, Kind::boolean, "", "", "", "this text", Group::output, logging | completion, boolean<&CommandLine::help>},
+    {"help", 'h', {}, Kind::boolean, "", "", "", "print this help", Group::output, logging | completion, boolean<&CommandLine::help>},
 
     {"", '\0', {"ENVOY_USER"}, Kind::text, "NAME", "", "istio-proxy",
      "the proxy's user if -u is not given", Group::environment, planned, set_envoy_user},

@@ -118,7 +118,7 @@ Error refused_rule(const Refused& refused) {
   const std::vector<Part> parts = parts_at_fault(refused);
   const std::string what = joined(parts, &Part::words);
   std::string message = fmt::format("{}: the kernel {} the rule '-t {} {}' ({})", name(refused.backend),
-                                    lacking(refused.error) ? "lacks something for" : "refuses", name(rule.table),
+                                    lacking(refused.error) ? "does not support" : "refuses", name(rule.table),
                                     iptables_words(rule), families(rule.families));
   if (!what.empty()) message += ": " + what;
   if (!refused.flag.empty()) message += ", from " + refused.flag;

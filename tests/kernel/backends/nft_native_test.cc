@@ -202,7 +202,7 @@ TEST_F(NftNative, RefusedAtTheLastRuleLeavesAllAsItWas) {
       });
       EXPECT_EQ(error.code(), ExitCode::kernel_lacks) << error.what();
       EXPECT_STREQ(error.what(),
-                   "nftables: the kernel lacks something for the rule '-t mangle -A ISTIO_REDIRECT -p tcp -j REDIRECT "
+                   "nftables: the kernel does not support the rule '-t mangle -A ISTIO_REDIRECT -p tcp -j REDIRECT "
                    "--to-ports "
                    "15001' (IPv4 and IPv6): expression 'redir', from -p 15001: Operation not supported (EOPNOTSUPP)");
       EXPECT_EQ(error.hint(), "load it on the node: modprobe -a nft_redir (CONFIG_NFT_REDIR)");

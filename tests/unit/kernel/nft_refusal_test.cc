@@ -52,32 +52,32 @@ constexpr auto native = BackendKind::nftables;
 
 TEST(NftRefusal, NamesTheExpressionAtFaultAndWhatToLoad) {
   EXPECT_EQ(refused(iptables, ENOENT, 0),
-            "3 iptables-nft: the kernel lacks something for the rule '-t nat -A ISTIO_OUTPUT -m owner --uid-owner 7 -j "
+            "3 iptables-nft: the kernel does not support the rule '-t nat -A ISTIO_OUTPUT -m owner --uid-owner 7 -j "
             "REDIRECT --to-ports 15001' (IPv4): match 'owner': No such file or directory (ENOENT)");
   EXPECT_EQ(refused(iptables, ENOENT, 0, 3),
-            "3 iptables-nft: the kernel lacks something for the rule '-t nat -A ISTIO_OUTPUT -m owner --uid-owner 7 -j "
+            "3 iptables-nft: the kernel does not support the rule '-t nat -A ISTIO_OUTPUT -m owner --uid-owner 7 -j "
             "REDIRECT --to-ports 15001' (IPv4): match 'owner': No such file or directory (ENOENT)");
   EXPECT_EQ(refused(iptables, EOPNOTSUPP, 2),
-            "3 iptables-nft: the kernel lacks something for the rule '-t nat -A ISTIO_OUTPUT -m owner --uid-owner 7 -j "
+            "3 iptables-nft: the kernel does not support the rule '-t nat -A ISTIO_OUTPUT -m owner --uid-owner 7 -j "
             "REDIRECT --to-ports 15001' (IPv4): target 'REDIRECT': Operation not supported (EOPNOTSUPP)");
   EXPECT_EQ(refused(native, EPROTONOSUPPORT, 4),
-            "3 nftables: the kernel lacks something for the rule '-t nat -A ISTIO_OUTPUT -m owner --uid-owner 7 -j "
+            "3 nftables: the kernel does not support the rule '-t nat -A ISTIO_OUTPUT -m owner --uid-owner 7 -j "
             "REDIRECT --to-ports 15001' (IPv4): expression 'redir': Protocol not supported (EPROTONOSUPPORT)");
   EXPECT_EQ(
       refused(native, EAFNOSUPPORT, 0),
-      "3 nftables: the kernel lacks something for the rule '-t nat -A ISTIO_OUTPUT -m owner --uid-owner 7 -j REDIRECT "
+      "3 nftables: the kernel does not support the rule '-t nat -A ISTIO_OUTPUT -m owner --uid-owner 7 -j REDIRECT "
       "--to-ports 15001' (IPv4): expression 'meta': Address family not supported by protocol (EAFNOSUPPORT)");
   EXPECT_EQ(refused(native, ENOENT, 2),
-            "3 nftables: the kernel lacks something for the rule '-t nat -A ISTIO_OUTPUT -m owner --uid-owner 7 -j "
+            "3 nftables: the kernel does not support the rule '-t nat -A ISTIO_OUTPUT -m owner --uid-owner 7 -j "
             "REDIRECT --to-ports 15001' (IPv4): expression 'counter': No such file or directory (ENOENT)");
 }
 
 TEST(NftRefusal, WithoutAnOffsetNamesAllThatAKernelMayLack) {
   EXPECT_EQ(refused(iptables, ENOENT, {}),
-            "3 iptables-nft: the kernel lacks something for the rule '-t nat -A ISTIO_OUTPUT -m owner --uid-owner 7 -j "
+            "3 iptables-nft: the kernel does not support the rule '-t nat -A ISTIO_OUTPUT -m owner --uid-owner 7 -j "
             "REDIRECT --to-ports 15001' (IPv4): match 'owner'; target 'REDIRECT': No such file or directory (ENOENT)");
   EXPECT_EQ(refused(native, ENOENT, {}),
-            "3 nftables: the kernel lacks something for the rule '-t nat -A ISTIO_OUTPUT -m owner --uid-owner 7 -j "
+            "3 nftables: the kernel does not support the rule '-t nat -A ISTIO_OUTPUT -m owner --uid-owner 7 -j "
             "REDIRECT --to-ports 15001' (IPv4): expression 'redir': No such file or directory (ENOENT)");
 }
 
