@@ -336,7 +336,7 @@ class Search {
          {fault_of_loopback(planned), fault_of_routing(both), trace.outcome.why, trace.outcome.answers_why, ours}) {
       if (!why.empty()) return why;
     }
-    return "the rules of others";
+    return "rules of other programs";
   }
 
   [[nodiscard]] std::string fault_of_loopback(const Outcome& planned) const {

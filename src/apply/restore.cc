@@ -143,12 +143,12 @@ void restore(const Snapshot& before, Kernel& kernel, const std::function<void(co
       const auto left = difference(before, kernel);
       throw Error(error.code(),
                   fmt::format("cannot roll back: {}; {}", error.what(),
-                              left ? "what was not confirmed is still there: " + *left : "all is as it was"),
+                              left ? "what was not confirmed is still there: " + *left : "everything is as it was"),
                   "'sidetrack clean' removes all rules and routes of the mesh");
     }
   }
   if (const auto left = difference(before, kernel))
-    throw Error(ExitCode::failed, "rolled back, but not all is as it was: " + *left,
+    throw Error(ExitCode::failed, "rolled back, but not everything is as it was: " + *left,
                 "'sidetrack show' lists what is there, 'sidetrack clean' removes all rules and routes of the mesh");
 }
 

@@ -31,7 +31,7 @@ bool takes(const TcpSocket& listening, Family family, Led led) {
 }
 
 std::string place(const TcpSocket& listening) {
-  return listening.local.address.text() + (listening.ipv6_only ? " (IPv6 alone)" : "");
+  return listening.local.address.text() + (listening.ipv6_only ? " (IPv6 only)" : "");
 }
 
 // "IPv4: 127.0.0.1 or 0.0.0.0"
@@ -90,10 +90,10 @@ bool ProxyWatch::listens() {
   std::string in_the_way;
   if (!places.empty()) {
     std::ranges::sort(places);
-    in_the_way = fmt::format("{} listens on port {} at {} alone, and has to at {}", title(proxy_), proxy_.port,
+    in_the_way = fmt::format("{} listens on port {} at {} only, but must also listen at {}", title(proxy_), proxy_.port,
                              fmt::join(places, ", "), wanted_places(proxy_.families, proxy_.led));
     remedy_ = proxy_.families == Families::both()
-                  ? "let it listen there, too, or leave the family out that it does not take with --ip-families"
+                  ? "let it listen there, too, or exclude the family that it does not serve with --ip-families"
                   : "let it listen there, too";
   } else if (!others.empty()) {
     std::ranges::sort(others);

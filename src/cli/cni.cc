@@ -86,7 +86,7 @@ class CiliumWatch {
   void see(const Outcome& outcome) {
     if (outcome.placed_for != "cilium-cni" || ++placed_ != at_most_usual + 1) return;
     cli::error(
-        "Cilium writes its configuration anew without the plugin, time and again: install Cilium with "
+        "Cilium keeps rewriting its configuration without the plugin: install Cilium with "
         "cni.exclusive=false (Helm); until then pods may start without rules");
   }
 
@@ -178,7 +178,7 @@ std::string status_text(const cni::Status& status) {
   } else {
     text += "configuration  none\n";
   }
-  if (!status.attached.empty()) text += fmt::format("pods           {} made with it\n", status.attached.size());
+  if (!status.attached.empty()) text += fmt::format("pods           {} created with it\n", status.attached.size());
   return printable_lines(text);
 }
 

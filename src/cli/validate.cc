@@ -47,7 +47,8 @@ void run_validation(const CommandLine& line, const Plan& plan) {
   if (!missing.empty())
     message += compared ? "; missing:" : "; the rules cannot be read here; likely missing is one of:";
   for (const std::string& each : missing) message += "\n  " + each;
-  if (missing.empty()) message += "; its rules are all there: others' rules may decide before them ('sidetrack show')";
+  if (missing.empty())
+    message += "; all its rules are there: rules of other programs may decide before them ('sidetrack show')";
   throw Error(ExitCode::validation_failed, message);
 }
 

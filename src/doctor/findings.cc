@@ -18,7 +18,7 @@ void add_capabilities(const Diagnosis& diagnosis, std::vector<Finding>& found) {
   const Row rows[] = {
       {"CAP_NET_ADMIN", "no rule can be programmed, and none of nf_tables read"},
       {"CAP_NET_RAW", may_hide_rules(diagnosis)
-                          ? "what legacy iptables holds cannot be seen: apply refuses, whichever backend it is to take"
+                          ? "the rules of legacy iptables cannot be read: apply refuses, whichever backend is requested"
                           : "iptables-legacy cannot be used; the nf_tables backends do not need it"}};
   for (const auto& [name, cost] : rows) {
     const auto capability = std::ranges::find(host.capabilities, name, &Capability::name);

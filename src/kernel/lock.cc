@@ -97,9 +97,8 @@ void NamespaceLock::take(const Deadline& deadline) {
     return;
   }
   if (!is_free) lock_file(file_.file.get(), "the lock of the network namespace", deadline);
-  warning_ = is_confirmation_open() ? "another 'apply --confirm' waits here for its confirmation: unless it is "
-                                      "confirmed, it puts back what was there before it, whatever was made of that "
-                                      "meanwhile"
+  warning_ = is_confirmation_open() ? "another 'apply --confirm' is waiting for confirmation here: unless it is "
+                                      "confirmed, it restores what was there before, and undoes later changes"
                                     : "";
 }
 
@@ -107,7 +106,7 @@ void NamespaceLock::take(const Deadline& deadline) {
 // shared; the file itself is locked meanwhile, so no two ask at once.
 void NamespaceLock::begin_confirmation() {
   if (is_confirmation_open()) {
-    throw Error(ExitCode::busy, "another 'apply --confirm' waits here for its confirmation; nothing was changed",
+    throw Error(ExitCode::busy, "another 'apply --confirm' is waiting for confirmation here; nothing was changed",
                 "confirm that one, or let it roll back, then run this one again");
   }
   struct flock shared {};

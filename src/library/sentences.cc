@@ -87,7 +87,8 @@ std::string verified(const Comparison& comparison, std::string_view options) {
     return "rules and routes are as requested" + through;
   }
   if (comparison.equal() && std::ranges::all_of(comparison.obstacles, &Obstacle::is_unknown))
-    return "the rules and routes are as requested, but it is not known whether others keep traffic from the proxy";
+    return "the rules and routes are as requested, but it is unknown whether other programs keep traffic from the "
+           "proxy";
   if (comparison.equal()) {
     return "the rules and routes are as requested, but something that Sidetrack must not change keeps traffic from "
            "the proxy";

@@ -9,9 +9,10 @@ namespace {
 
 // docs/lint.md says more of each.
 constexpr CodeInfo table[] = {
-    {Code::option_without_effect, "ST001", "option without effect", "Without the option, every packet ends the same."},
+    {Code::option_without_effect, "ST001", "option without effect",
+     "Without the option, every packet has the same outcome."},
     {Code::value_without_effect, "ST002", "value without effect",
-     "Without this value of a list, every packet ends the same: another value covers it, or another option "
+     "Without this value of a list, every packet has the same outcome: another value covers it, or another option "
      "decides before it is asked."},
     {Code::loop, "ST003", "loop", "What the proxy sends is redirected to the proxy again."},
     {Code::escape, "ST004", "escape", "Traffic that the options ask to capture goes elsewhere than to the proxy."},
@@ -23,7 +24,7 @@ constexpr CodeInfo table[] = {
      "The kubelet's probe of the app arrives at the proxy, which asks for mutual TLS that the kubelet does not have."},
     {Code::runs_as_proxy, "ST008", "container runs as the proxy",
      "A container has the uid or gid of the proxy: what it sends is taken for the proxy's and never captured."},
-    {Code::taken_by_others, "ST009", "rules of others decide",
+    {Code::taken_by_others, "ST009", "rules of other programs decide",
      "Rules of another program drop or divert what would be captured without them."},
     {Code::proxy_hindered, "ST010", "the proxy's own traffic is blocked or changed",
      "What the proxy itself sends does not leave the pod as the proxy sent it."},

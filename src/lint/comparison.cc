@@ -262,7 +262,7 @@ class Comparing {
                    : option.same_plan    ? "makes no rule"
                    : lacks_interface     ? option.value.ends_with('+') ? "the pod has no interface whose name begins so"
                                                                        : "the pod has no interface of that name"
-                                         : "without it, every packet ends the same";
+                                         : "without it, every packet has the same outcome";
     made.remedy = "leave it out";
     std::vector<Box> boxes;
     if (!option.values.empty())
@@ -301,7 +301,7 @@ class Comparing {
     } else if (value.family && !families_.contains(*value.family)) {
       made.message = "IPv6 is not captured in this pod";
     } else {
-      made.message = "without it, every packet ends the same";
+      made.message = "without it, every packet has the same outcome";
     }
     made.remedy = covered ? "leave it out" : "leave it out, or change what decides before it";
     std::vector<Box> boxes = boxes_of(option, value, values);

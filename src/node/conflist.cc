@@ -38,7 +38,7 @@ Ordered parsed(std::string_view where, std::string_view text, Form form) {
 // The list that a runtime makes of a single plugin: with its name and its version.
 Ordered as_list(std::string_view where, const Ordered& plugin) {
   if (plugin.contains("plugins"))
-    refuse_list(where, "a list of plugins", "a runtime takes lists from files whose name ends in .conflist alone");
+    refuse_list(where, "a list of plugins", "a runtime reads lists only from files whose name ends in .conflist");
   if (!plugin.contains("type")) refuse_list(where, "expected the key \"type\", the name of the plugin");
   Ordered list;
   for (const char* key : {"cniVersion", "name"}) {

@@ -360,10 +360,9 @@ void check_free(const std::string& path) {
   if (!exists(path)) return;
   const auto list = list_in(path, Form::list);
   if (list && list->has_entry()) return;
-  throw Error(
-      ExitCode::failed,
-      fmt::format("'{}' is in the way of the list that is to replace the single plugin beside it", excerpt(path)),
-      "remove one of the two");
+  throw Error(ExitCode::failed,
+              fmt::format("'{}' blocks the list that would replace the single plugin beside it", excerpt(path)),
+              "remove one of the two");
 }
 
 void put_entry(const Found& found, const Ordered& list, Outcome& outcome) {
@@ -537,14 +536,14 @@ Outcome uninstall(const Folders& folders, bool at_once) {
                     "correct the file or remove it, then run it again");
       }
       for (const auto* unread : {&all.before, &all.after}) {
-        for (const std::string& each : *unread) outcome.warnings.push_back("not looked into: " + each);
+        for (const std::string& each : *unread) outcome.warnings.push_back("not checked: " + each);
       }
     }
     const std::string path = program_path(folders);
     if (!at_once && exists(path) && !attached_containers(folders.records, folders.cache).empty()) {
       outcome.warnings.push_back(
-          fmt::format("'{}' stays for the pods that were made with it, which CRI-O could not end without it: run it "
-                      "again when they are gone; --now removes it at once",
+          fmt::format("'{}' is kept: CRI-O needs it to remove the pods that were created with it; run it again when "
+                      "they are gone; --now removes it at once",
                       excerpt(path)));
       return outcome;
     }
@@ -639,7 +638,7 @@ Status status(const Folders& folders, const std::string& program) {
     const Search all = search(folders.configurations);
     for (const std::string& path : orphans(all))
       status.problems.push_back(
-          fmt::format("'{}' stayed when the file was taken away that it is made of", excerpt(path)));
+          fmt::format("'{}' was left when the file that it is made of was removed", excerpt(path)));
     Found found = used(all, folders.configurations);
     if (const std::string made = list_path(found); found.form == Form::single && !is_moved(found) && exists(made)) {
       const Ordered of = found.list.document;

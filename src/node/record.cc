@@ -84,7 +84,7 @@ Record record_of(const std::string& text, const std::string& container_id) {
   }
   record.options = options->get<std::vector<std::string>>();
   if (const auto strange = std::ranges::find_if_not(record.options, is_as_written); strange != record.options.end())
-    refuse(fmt::format("its option '{}' is none that ADD writes", excerpt(*strange)));
+    refuse(fmt::format("unknown option '{}': ADD does not write it", excerpt(*strange)));
   if (!record.netns.starts_with('/'))
     refuse(fmt::format("its \"netns\" is '{}': expected a path", excerpt(record.netns)));
   if (record.container_id != container_id) {

@@ -291,7 +291,7 @@ void add_variable(const Flag& flag, std::string_view name, std::string_view valu
   const auto is_number = [](const std::string& group) { return to_number<std::uint32_t>(group).has_value(); };
   if (!std::ranges::all_of(line.names.owner_groups.list, is_number) ||
       !std::ranges::all_of(line.names.owner_groups_exclude, is_number))
-    options::refuse(given, "gids: the names of groups are known in the image of the pod alone");
+    options::refuse(given, "gids: the names of groups are known only in the image of the pod");
   result.options.push_back(fmt::format("{}={}", option, value));
   // Which servers the pod is to ask is not known yet when it is given its network.
   if (flag.name == "redirect-dns") result.options.push_back(fmt::format("--capture-all-dns={}", value));
@@ -363,8 +363,8 @@ Interception interception(const Annotations& annotations, const ProxyConfig& con
     const auto inject = find(annotations, inject_annotation), status = find(annotations, status_annotation);
     if (inject && status && status->find(validation_container) != std::string_view::npos && is_false(*inject)) {
       none.warnings.push_back(fmt::format(
-          "{} is {}, and {} lists {}: left alone; if a label had it injected, remove the annotation, by which alone a "
-          "plugin can tell",
+          "{} is {}, and {} lists {}: left alone; if a label had it injected, remove the annotation: a plugin sees "
+          "nothing else",
           inject_annotation, excerpt(*inject), status_annotation, validation_container));
     }
     return none;

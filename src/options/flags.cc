@@ -251,7 +251,7 @@ Address probe_source(const Item& item) {
     refuse(item,
            fmt::format("an {} address, not loopback, multicast{}", title(Of),
                        ipv4 ? " or unspecified" : ", unspecified, link-local or of ::ffff:0:0/96"),
-           ipv4 ? "that of IPv6 is --probe-address6" : "that of IPv4 is --probe-address");
+           ipv4 ? "for IPv6, use --probe-address6" : "for IPv4, use --probe-address");
   }
   return *address;
 }
@@ -526,7 +526,7 @@ constexpr Flag flag_table[] = {
      "outbound: skip traffic from these UIDs", Group::traffic, planned,
      list<&Config::exclude_uids, options::id_range>.leaves_out(PacketField::uid, outbound)},
     {"exclude-gids", '\0', {}, Kind::list, "GIDS", "", "",
-     "outbound: not of these groups", Group::traffic, planned,
+     "outbound: skip traffic from these GIDs", Group::traffic, planned,
      list<&Config::exclude_gids, options::id_range>.leaves_out(PacketField::gid, outbound)},
     {"exclude-uid-ports", '\0', {}, Kind::list, "UIDS:PORTS", "", "",
      "outbound: skip traffic from these UIDs to these ports", Group::traffic, planned,
@@ -681,7 +681,7 @@ constexpr Flag flag_table[] = {
      "the format of the result", Group::output, in_pictures, set_map_format},
     {"json", '\0', {}, Kind::boolean, "", "", "", "--format json", Group::output, CommandSet(apply) | render | in_pictures | printing, set_json},
     {"effect", '\0', {}, Kind::boolean, "", "", "",
-     "compare by effect: which packets end otherwise", Group::run, diff, boolean<&CommandLine::effect>},
+     "compare by effect: which packets differ", Group::run, diff, boolean<&CommandLine::effect>},
     {"family", '\0', {}, Kind::choice, "FAMILY", "ipv4|ipv6", "both",
      "print only this family's rules", Group::output, CommandSet(apply) | render | Command::map,
      value<&CommandLine::printed, family>},

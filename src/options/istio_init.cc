@@ -178,7 +178,7 @@ void add_switches(InitArguments& made, const PodMetadata& pod, const HelmValues&
   const bool by_plugin = is_on(helm, cni);
   if (by_plugin && injector == Injector::sidetrack)
     made.warnings.push_back(
-        fmt::format("{}: without effect: istio-init is put into the pod all the same", helm_setting(helm, cni).from));
+        fmt::format("{}: without effect: istio-init is put into the pod anyway", helm_setting(helm, cni).from));
   for (const auto& [name, option] : switches) {
     const bool is_ignored =
         name == cni ? injector == Injector::sidetrack : name == force && by_plugin && injector == Injector::istio;

@@ -204,7 +204,7 @@ void check_text(const CommandLine& line, const CommandWords& given) {
   if (files.empty()) {
     for (const char* option : {"address", "route"}) {
       if (given.find(option) != nullptr)
-        refuse_combination(fmt::format("--{}: of which pod is not said", option), "it goes with --rules");
+        refuse_combination(fmt::format("--{}: without a pod", option), "it goes with --rules");
     }
     return;
   }
@@ -323,7 +323,7 @@ void check_combinations(const CommandLine& line, const CommandWords& given) {
   }
   if (line.command == Command::apply && line.prove && !unchanged.empty()) {
     refuse_combination(fmt::format("--prove checks the rules after the change, {} changes no rules", unchanged),
-                       "sidetrack lint checks options alone");
+                       "sidetrack lint checks only options");
   }
   if (line.when_ready && !unchanged.empty()) {
     refuse_combination(fmt::format("--when-ready waits before rules are programmed, {} programs none", unchanged),
@@ -367,7 +367,7 @@ void check_combinations(const CommandLine& line, const CommandWords& given) {
 
 // The options of a pod's manifest, as if they were given here.
 void take_pod(CommandLine& line, const CommandWords& given, const PodReader& read_pod) {
-  if (!read_pod) refuse_combination("--pod: manifests are read by the program alone");
+  if (!read_pod) refuse_combination("--pod: only the program reads manifests");
   const OptionsOfPod of_pod = read_pod(line.manifest);
   check_pod(given, of_pod);
   line.manifest.warnings = of_pod.warnings;

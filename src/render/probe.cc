@@ -56,10 +56,11 @@ std::string probe_text(const std::vector<ProbeResult>& results, const Comparison
     if (result.verdict != Verdict_::failed) continue;
     const std::vector<std::string> missing = likely_missing(result, compared);
     if (missing.empty()) {
-      text += compared == nullptr || compared->equal()
-                  ? "        its rules are all there: others' rules may decide before them ('sidetrack show')\n"
-                  : "        its rules are all there: an extra rule decides before them, see the difference "
-                    "above\n";
+      text +=
+          compared == nullptr || compared->equal()
+              ? "        all its rules are there: rules of other programs may decide before them ('sidetrack show')\n"
+              : "        all its rules are there: an extra rule decides before them, see the difference "
+                "above\n";
     }
     for (const std::string& line : missing)
       text += fmt::format("        {}: {}\n", compared != nullptr ? "missing" : "likely missing, one of", line);

@@ -232,7 +232,7 @@ class Tables {
       if (!section.table) section.table = table_of_rules(section);
       if (!section.table)
         throw Error(ExitCode::usage,
-                    fmt::format("{}: which table these rules are of is not said: expected a line such as "
+                    fmt::format("{}: no table is given for these rules: expected a line such as "
                                 "'iptables -t nat -S' before them",
                                 section.source),
                     what_to_ask);
@@ -269,7 +269,7 @@ class Tables {
       tables_.push_back({key});
       table = tables_.end() - 1;
     } else if (section.is_whole) {
-      note(section, fmt::format("the table {} of {} once more: these rules count, not those before",
+      note(section, fmt::format("the table {} of {} appears again: these rules replace the earlier ones",
                                 name(*section.table), title(*section.family)));
       table->chains.clear();
     }

@@ -144,7 +144,7 @@ Packet parse_packet(const PacketOptions& options) {
   packet.source = as_sent(options.from);
   if (packet.source && *packet.source == Address::any(packet.source->family)) {
     if (packet.direction == Direction::in)
-      refuse("--from", options.from->text(), "the address of a host: nothing comes from no address");
+      refuse("--from", options.from->text(), "the address of a host: no packet comes from the unspecified address");
     packet.source.reset();  // a socket that is bound to none has the one that the kernel chooses
   }
   if (options.from_port && !has_ports)

@@ -326,7 +326,7 @@ class Finder {
     }
     if (found_.size() == before && !known[0].is.required) {
       const std::string_view first = split_words(known[0].places)[0];
-      skip(kind, group, fmt::format("no {}: its controller makes pods all the same", first));
+      skip(kind, group, fmt::format("no {}: its controller makes pods anyway", first));
     }
   }
 

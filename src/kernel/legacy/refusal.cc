@@ -226,7 +226,7 @@ Error refused(int errno_value, Family family, Table table, const Ruleset& wanted
     return Error(ExitCode::failed,
                  fmt::format("{}: the user or group does not exist in this user namespace: {}", where,
                              words_of(*rule, mesh)),
-                 "map the id into the namespace (see /proc/self/uid_map and gid_map), or name one that is")
+                 "map the id into the namespace (see /proc/self/uid_map and gid_map), or name one that is mapped")
         .as_of_one_backend();
   }
   return system_error(errno_value, where + ": the kernel refused the rules without naming one", ExitCode::failed,

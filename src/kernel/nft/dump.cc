@@ -216,7 +216,7 @@ void take_element(const nlattr* nest, KernelSet& set) {
     return;
   }
   if (element.first.size() != set.key_size || (!element.last.empty() && element.last.size() != set.key_size)) {
-    set.opaque = "its keys are of another size";
+    set.opaque = "its keys have an unexpected length";
   }
   set.elements.push_back(std::move(element));
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr netlink::Subsystem rtnetlink{NETLINK_ROUTE,
                                        "routes or addresses (rtnetlink)",
-                                       "cannot talk to the kernel's routing (rtnetlink)",
+                                       "cannot open a netlink socket to the kernel's routing (rtnetlink)",
                                        "rtnetlink: cannot send",
                                        "rtnetlink: cannot receive",
                                        [](int error, const char* what) { return system_error(error, what); }};

@@ -366,7 +366,7 @@ TEST_P(Probe, SeesWhatTheRulesAloneDoNotTell) {
   const Output output = verify(options);
   EXPECT_EQ(output.exit_code, 126) << output.out;
   EXPECT_THAT(named(output, "failed"), UnorderedElementsAre("outbound tcp ipv4"));
-  EXPECT_THAT(output.out, HasSubstr("its rules are all there: others' rules may decide before them"));
+  EXPECT_THAT(output.out, HasSubstr("all its rules are there: rules of other programs may decide before them"));
   EXPECT_THAT(output.err, HasSubstr("1 failed, 2 unknown; the rules and routes are as requested"));
 }
 

@@ -125,7 +125,7 @@ TEST_P(Validation, SaysThatAllRulesAreThereAndOthersDecideBeforeThem) {
     })");
   const Output output = run(only_validate_briefly);
   EXPECT_EQ(output.exit_code, 126);
-  EXPECT_THAT(output.out, AllOf(HasSubstr("; its rules are all there: others' rules may decide before them "
+  EXPECT_THAT(output.out, AllOf(HasSubstr("; all its rules are there: rules of other programs may decide before them "
                                           "('sidetrack show')\n"),
                                 Not(HasSubstr("missing"))));
 }

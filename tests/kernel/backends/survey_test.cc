@@ -247,7 +247,7 @@ TEST_F(SurveyTest, TheNamespaceIsLockedToWrite) {
     kernel->begin_confirmation();
     kernel->release_locks();
     const auto other = open_kernel(istio_rules, writing);
-    EXPECT_THAT(other->warnings(), ElementsAre(HasSubstr("another 'apply --confirm' waits here")));
+    EXPECT_THAT(other->warnings(), ElementsAre(HasSubstr("another 'apply --confirm' is waiting")));
     EXPECT_THROW(other->begin_confirmation(), Error);
     EXPECT_THAT(kernel->warnings(), IsEmpty());
   });

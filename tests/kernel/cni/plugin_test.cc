@@ -643,7 +643,7 @@ TEST_F(CniPlugin, ARecordThatAddCannotHaveWrittenIsRefused) {
     changed["options"].push_back(option);
     std::ofstream(node.folder() + "/run/sidetrack/pods/c1") << changed;
     EXPECT_THAT(message_of(node.call({.verb = "CHECK", .pod = &pod})),
-                HasSubstr(fmt::format("its option '{}' is none that ADD writes", option)));
+                HasSubstr(fmt::format("unknown option '{}': ADD does not write it", option)));
   }
   auto changed = record;
   changed["netns"] = "a";

@@ -234,7 +234,7 @@ TEST_F(CniInstall, WhatCannotBeWatchedIsInstalledAllTheSame) {
                                     program_under_test(), net().string(), bin().string()});
   if (output.exit_code == 77) return cannot_run("the kernel does not limit watches");
   EXPECT_EQ(output.exit_code, 0) << output.err;
-  EXPECT_THAT(output.err, AllOf(HasSubstr("cannot watch the folder"), HasSubstr("is the last plugin"),
+  EXPECT_THAT(output.err, AllOf(HasSubstr("cannot watch the directory"), HasSubstr("is the last plugin"),
                                 Not(HasSubstr("watching "))));
 }
 
@@ -452,8 +452,7 @@ TEST_F(CniInstall, WhatIsInTheWayIsNamedAndLeft) {
   const State before = state();
   const Output list = run("install");
   EXPECT_EQ(list.exit_code, 1);
-  EXPECT_THAT(list.err,
-              HasSubstr("00-multus.conflist' is in the way of the list that is to replace the single plugin"));
+  EXPECT_THAT(list.err, HasSubstr("00-multus.conflist' blocks the list that would replace the single plugin"));
   EXPECT_EQ(state(), before);
   fs::remove(net() / "00-multus.conflist");
 
@@ -485,7 +484,7 @@ TEST_F(CniInstall, TheProgramStaysAsLongAsAFileThatIsNotUnderstoodMayNameIt) {
   write_text(net() / "20-broken.conflist", "{");
   const Output again = run("uninstall");
   EXPECT_EQ(again.exit_code, 0);
-  EXPECT_THAT(again.err, HasSubstr("not looked into: "));
+  EXPECT_THAT(again.err, HasSubstr("not checked: "));
   EXPECT_FALSE(fs::exists(program()));
 }
 
@@ -514,7 +513,7 @@ TEST_F(CniInstall, WhatCannotBeInstalledTouchesNothing) {
              {"--bin-dir", "/nonexistent/bin"},
              2,
              "there is no directory '/nonexistent/bin'"},
-        Case{"10-net.conflist", conflist, {"--net-dir", "/nonexistent/net.d"}, 2, "cannot open the folder"},
+        Case{"10-net.conflist", conflist, {"--net-dir", "/nonexistent/net.d"}, 2, "cannot open the directory"},
         Case{"10-net.conflist", conflist, {"--bin-dir", "/proc/self"}, 4, "cannot write '/proc/self/sidetrack-cni'"}}) {
     SCOPED_TRACE(each.said);
     write_text(net() / each.name, each.text);
@@ -533,7 +532,7 @@ TEST_F(CniInstall, WhatCannotBeInstalledTouchesNothing) {
   write_text(net() / "00-multus.conflist", conflist);
   const Output both = run("install");
   EXPECT_EQ(both.exit_code, 1);
-  EXPECT_THAT(both.err, HasSubstr("is in the way of the list that is to replace the single plugin"));
+  EXPECT_THAT(both.err, HasSubstr("blocks the list that would replace the single plugin"));
   EXPECT_EQ(state(), (State{{"00-multus.conf", multus}, {"00-multus.conflist", conflist}}));
 }
 
@@ -789,11 +788,11 @@ TEST_F(CniWatch, WaitsForFoldersAndFollowsThem) {
   fs::remove_all(net());
   fs::remove_all(bin());
   Running watch(words("install", {"--watch", "--net-dir", root / "a/b/net.d", "--bin-dir", root / "c/bin"}));
-  watch.expect("cannot open the folder");
+  watch.expect("cannot open the directory");
   fs::create_directories(root / "a/b/net.d");
   watch.expect("holds no network configuration");
   write_text(root / "a/b/net.d/10-net.conflist", conflist);
-  watch.expect("there is no folder");
+  watch.expect("there is no directory");
   fs::create_directories(root / "c/bin");
   watch.expect("watching");
   const auto expect_installed = [&] {
@@ -804,13 +803,13 @@ TEST_F(CniWatch, WaitsForFoldersAndFollowsThem) {
 
   // Above them everything is renamed, and made anew.
   fs::rename(root / "a", root / "former");
-  watch.expect("cannot open the folder");
+  watch.expect("cannot open the directory");
   fs::create_directories(root / "new/b/net.d");
   write_text(root / "new/b/net.d/10-net.conflist", conflist);
   fs::rename(root / "new", root / "a");
   watch.expect(mended);
   fs::rename(root / "c", root / "c-former");  // not removed: it would be filled again meanwhile
-  watch.expect("there is no folder");
+  watch.expect("there is no directory");
   fs::create_directories(root / "c/bin");
   watch.expect("installed");
   expect_installed();

@@ -99,7 +99,7 @@ TEST_P(Confirm, OneAtATimeWaits) {
     const Output second = pod_->program(sidetrack("apply", {"-o", ports, "--confirm", "10m"}));
     EXPECT_EQ(second.exit_code, 5);
     EXPECT_THAT(second.err,
-                HasSubstr("another 'apply --confirm' waits here for its confirmation; nothing was changed"));
+                HasSubstr("another 'apply --confirm' is waiting for confirmation here; nothing was changed"));
     EXPECT_EQ(state(*pod_), unconfirmed);
   }
   // Others are told, whether they change something or not.
@@ -107,7 +107,7 @@ TEST_P(Confirm, OneAtATimeWaits) {
                                Words{program_under_test(), "clean", "--backend", GetParam()}}) {
     const Output other = pod_->program(command);
     EXPECT_EQ(other.exit_code, 0);
-    EXPECT_THAT(other.err, HasSubstr("unless it is confirmed, it puts back what was there before it"));
+    EXPECT_THAT(other.err, HasSubstr("unless it is confirmed, it restores what was there before"));
   }
   first.signal(SIGTERM);
   const Output rolled_back = first.end();

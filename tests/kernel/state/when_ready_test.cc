@@ -141,7 +141,7 @@ TEST_P(WhenReady, ThePortOfTheRulesHasToTakeWhatTheyLeadThere) {
           impatient, [](const auto& word) { return word.ends_with(",10m"); }, std::to_string(step.at.port) + ",100ms");
       const Output output = pod_->program(impatient);
       EXPECT_EQ(output.exit_code, 1) << step.at << "\n" << output.err;
-      EXPECT_THAT(output.err, AllOf(HasSubstr("listens on port"), HasSubstr("alone, and has to at")));
+      EXPECT_THAT(output.err, AllOf(HasSubstr("listens on port"), HasSubstr("only, but must also listen at")));
     }
     Background running(*pod_, options);
     running.wait_for(waiting);

@@ -134,7 +134,7 @@ TEST_F(RollBack, SaysIfAllIsAsItWasAllTheSame) {
   const Snapshot before = snapshot(kernel.survey());
   program(iptables_nft, newer);
   kernel.after_commit = [] { throw Error(ExitCode::failed, "no answer"); };
-  EXPECT_STREQ(refused(before)->what(), "cannot roll back: no answer; all is as it was");
+  EXPECT_STREQ(refused(before)->what(), "cannot roll back: no answer; everything is as it was");
 }
 
 // Whoever had rules among those of others has them there again.
@@ -200,7 +200,7 @@ TEST_F(RollBack, SaysIfNotAllIsAsItWas) {
   kernel.backends[iptables_nft].after_replace = [](Live& live) { live.chains.front().rules.clear(); };
   const auto rules = refused(before);
   EXPECT_EQ(rules->code(), ExitCode::failed);
-  EXPECT_THAT(rules->what(), AllOf(StartsWith("rolled back, but not all is as it was: iptables-nft: table "),
+  EXPECT_THAT(rules->what(), AllOf(StartsWith("rolled back, but not everything is as it was: iptables-nft: table "),
                                    HasSubstr(": missing: ")));
   EXPECT_THAT(rules->hint(), HasSubstr("'sidetrack show' lists what is there"));
 

@@ -111,26 +111,26 @@ TEST(ProxyWatchTest, TakesWhatTheRulesLeadToIt) {
   const Families both = Families::both();
   const Families ipv4 = Family::ipv4;
   const auto alone = [](const char* places, const char* wanted) {
-    return std::string("ztunnel listens on port 15001 at ") + places + " alone, and has to at " + wanted;
+    return std::string("ztunnel listens on port 15001 at ") + places + " only, but must also listen at " + wanted;
   };
   const char* any = "IPv4: 0.0.0.0, IPv6: ::";
   const char* loopback = "IPv4: 127.0.0.1 or 0.0.0.0, IPv6: ::1 or ::";
   for (const Case& each : {
            Case{{}, Led::anywhere, both, ""},
            Case{{"::"}, Led::anywhere, both, "yes"},
-           Case{{"[::]"}, Led::anywhere, both, alone(":: (IPv6 alone)", any)},
+           Case{{"[::]"}, Led::anywhere, both, alone(":: (IPv6 only)", any)},
            Case{{"[::]", "0.0.0.0"}, Led::anywhere, both, "yes"},
            Case{{"0.0.0.0"}, Led::anywhere, both, alone("0.0.0.0", any)},
            Case{{"0.0.0.0"}, Led::anywhere, ipv4, "yes"},
            Case{{"127.0.0.1"}, Led::anywhere, ipv4, alone("127.0.0.1", "IPv4: 0.0.0.0")},
-           Case{{"127.0.0.1", "[::1]"}, Led::anywhere, both, alone("127.0.0.1, ::1 (IPv6 alone)", any)},
+           Case{{"127.0.0.1", "[::1]"}, Led::anywhere, both, alone("127.0.0.1, ::1 (IPv6 only)", any)},
            Case{{"127.0.0.1", "[::1]"}, Led::to_loopback, both, "yes"},
-           Case{{"[::1]"}, Led::to_loopback, both, alone("::1 (IPv6 alone)", loopback)},
+           Case{{"[::1]"}, Led::to_loopback, both, alone("::1 (IPv6 only)", loopback)},
            Case{{"127.0.0.1", "[::]"}, Led::to_loopback, both, "yes"},
            Case{{"127.0.0.2"}, Led::to_loopback, ipv4, alone("127.0.0.2", "IPv4: 127.0.0.1 or 0.0.0.0")},
            Case{{"127.0.0.2"}, Led::nothing, both, "yes"},
            Case{{"[::1]"}, Led::nothing, both, "yes"},
-           Case{{"[::1]"}, Led::nothing, ipv4, alone("::1 (IPv6 alone)", "IPv4: any address")},
+           Case{{"[::1]"}, Led::nothing, ipv4, alone("::1 (IPv6 only)", "IPv4: any address")},
        }) {
     AwaitedProxy proxy;
     proxy.led = each.led;

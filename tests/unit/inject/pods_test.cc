@@ -276,7 +276,7 @@ spec: {}
                                  "ScaledJob c", "Kafka d without containers", "PyTorchJob e", "PyTorchJob e"));
   EXPECT_THAT(
       skipped,
-      ElementsAre("kind Kibana of kibana.k8s.elastic.co: no spec.podTemplate: its controller makes pods all the same",
+      ElementsAre("kind Kibana of kibana.k8s.elastic.co: no spec.podTemplate: its controller makes pods anyway",
                   "kind Task of tekton.dev: unknown, skipped: its controller makes a pod for each task",
                   "kind SparkApplication of sparkoperator.k8s.io: unknown, skipped: its controller makes pods of "
                   "spec.driver and spec.executor",
@@ -296,7 +296,7 @@ TEST(Pods, OfMoreKindsAreFoundOrNamed) {
       {"BroadcastJob, apps.kruise.io, {template: {}}", "+"},
       {"SeldonDeployment, machinelearning.seldon.io, {predictors: [{componentSpecs: [{}, {}]}]}", "--"},
       {"Sensor, argoproj.io, {template: {}}", "-"},
-      {"EventSource, argoproj.io, {}", "no spec.template: its controller makes pods all the same"},
+      {"EventSource, argoproj.io, {}", "no spec.template: its controller makes pods anyway"},
       {"EventBus, argoproj.io, {nats: {}}", "spec.nats, spec.jetstream or spec.kafka"},
       {"RunnerDeployment, actions.summerwind.dev, {template: {}}", "-"},
       {"RunnerSet, actions.summerwind.dev, {template: {}}", "-"},

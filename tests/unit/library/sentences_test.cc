@@ -84,8 +84,9 @@ TEST(Sentences, OfVerify) {
   comparison.backend = nft;
   EXPECT_EQ(verified(comparison), "rules and routes are as requested, through iptables-nft");
   comparison.obstacles = {{"many rules", "", "", ""}};
-  EXPECT_EQ(verified(comparison),
-            "the rules and routes are as requested, but it is not known whether others keep traffic from the proxy");
+  EXPECT_EQ(
+      verified(comparison),
+      "the rules and routes are as requested, but it is unknown whether other programs keep traffic from the proxy");
   comparison.obstacles.push_back({"rule 1 of filter OUTPUT", "out tcp :80", "lands", "dropped"});
   EXPECT_EQ(
       verified(comparison),

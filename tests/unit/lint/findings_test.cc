@@ -60,7 +60,7 @@ ST001 option without effect: -d 22
            -> reaches the pod untouched
   remedy   leave it out
 ST002 value without effect: -q 443
-  why      without it, every packet ends the same; -o 443 decides about the witness
+  why      without it, every packet has the same outcome; -o 443 decides about the witness
   witness  sidetrack explain out tcp 198.51.100.1:443 --uid 1000 --gid 1000
            -> leaves untouched, by eth0
   remedy   leave it out, or change what decides before it
@@ -162,7 +162,7 @@ ST002 value without effect: --exclude-uids 5
            -> leaves untouched, by eth0
   remedy   leave it out
 ST002 value without effect: --exclude-uids 1337
-  why      without it, every packet ends the same; -u 1337 decides about the witness
+  why      without it, every packet has the same outcome; -u 1337 decides about the witness
   witness  sidetrack explain out tcp 198.51.100.1:80 --uid 1337 --gid 1000
            -> leaves untouched, by eth0
   remedy   leave it out, or change what decides before it
@@ -174,7 +174,7 @@ TEST(Findings, OfExcludedGids) {
             R"(
 # -i * --exclude-gids 1337,5 ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE=5 --ip-families ipv4
 ST001 option without effect: --exclude-gids 1337,5
-  why      without it, every packet ends the same; -g 1337 decides about the witness
+  why      without it, every packet has the same outcome; -g 1337 decides about the witness
   witness  sidetrack explain out tcp 198.51.100.1:80 --uid 1000 --gid 1337
            -> leaves untouched, by eth0
   remedy   leave it out
@@ -190,7 +190,7 @@ ST002 value without effect: --exclude-uid-ports 5:80
            -> leaves untouched, by eth0
   remedy   leave it out
 ST001 option without effect: --exclude-uid-ports 1337:443
-  why      without it, every packet ends the same; -u 1337 decides about the witness
+  why      without it, every packet has the same outcome; -u 1337 decides about the witness
   witness  sidetrack explain out tcp 198.51.100.1:443 --uid 1337 --gid 1000
            -> leaves untouched, by eth0
   remedy   leave it out
@@ -397,17 +397,17 @@ TEST(Findings, OfWhatOthersLeaveAlone) {
                             "nat -A OUTPUT -p tcp -d 10.0.0.0/8 -j ACCEPT"}),
             R"(
 # -i * -b * -d 15090,15021,15020 --ip-families ipv4; nat -A OUTPUT -p tcp --dport 8000:8999 -j RETURN; nat -A OUTPUT -p tcp -d 10.0.0.0/8 -j ACCEPT
-ST009 rules of others decide: outbound tcp
+ST009 rules of other programs decide: outbound tcp
   why      the sidecar's rules alone capture it; what decides: nat: -A OUTPUT -p tcp --dport 8000:8999 -j RETURN
   witness  sidetrack explain out tcp 198.51.100.1:8080 --uid 1000 --gid 1000
            -> leaves untouched, by eth0
   remedy   make an exception in the rule of the other program, or leave this traffic out
-ST009 rules of others decide: outbound tcp
+ST009 rules of other programs decide: outbound tcp
   why      the sidecar's rules alone capture it; what decides: nat: -A OUTPUT -p tcp -d 10.0.0.0/8 -j ACCEPT
   witness  sidetrack explain out tcp 10.0.0.1:80 --uid 1000 --gid 1000
            -> leaves untouched, by eth0
   remedy   make an exception in the rule of the other program, or leave this traffic out
-ST009 rules of others decide: to itself: tcp
+ST009 rules of other programs decide: to itself: tcp
   why      the sidecar's rules alone capture it; what decides: nat: -A OUTPUT -p tcp --dport 8000:8999 -j RETURN
   witness  sidetrack explain lo tcp 127.0.0.2:8080 --uid 1337 --gid 1000
            -> reaches the pod untouched
@@ -463,7 +463,7 @@ ST010 the proxy's own traffic is blocked or changed: outbound udp of the proxy, 
   witness  sidetrack explain out udp 198.51.100.1:80 --uid 1337 --gid 1337
            -> dropped
   remedy   let what the proxy's uid and gid send pass
-ST009 rules of others decide: to itself: tcp
+ST009 rules of other programs decide: to itself: tcp
   why      the sidecar's rules alone capture it; what decides: filter: -A OUTPUT -m owner --uid-owner 1337 -j DROP
   witness  sidetrack explain lo tcp 127.0.0.2:80 --uid 1337 --gid 1000
            -> dropped
@@ -545,12 +545,12 @@ TEST(Findings, OfDnsThatOthersLeaveAlone) {
                            {"nat -A OUTPUT -p udp -j ACCEPT"}),
             R"(
 # -b 15021,80 --redirect-dns --capture-all-dns --ip-families ipv4; nat -A OUTPUT -p udp -j ACCEPT
-ST009 rules of others decide: outbound udp
+ST009 rules of other programs decide: outbound udp
   why      the sidecar's rules alone capture it; what decides: nat: -A OUTPUT -p udp -j ACCEPT
   witness  sidetrack explain out udp 198.51.100.1:53 --uid 1000 --gid 1000
            -> leaves untouched, by eth0
   remedy   make an exception in the rule of the other program, or leave this traffic out
-ST009 rules of others decide: to itself: udp
+ST009 rules of other programs decide: to itself: udp
   why      the sidecar's rules alone capture it; what decides: nat: -A OUTPUT -p udp -j ACCEPT
   witness  sidetrack explain lo udp 127.0.0.7:53 --uid 1000 --gid 1000
            -> reaches the pod untouched
@@ -581,7 +581,7 @@ ST010 the proxy's own traffic is blocked or changed: tcp of ztunnel to the app f
   witness  sidetrack explain lo tcp 192.0.2.2:80 --from 203.0.113.1 --uid 1000 --gid 1000 --mark 1337
            -> reaches the pod untouched; replies are lost
   remedy   'sidetrack verify --dataplane ambient' names what is missing or in the way
-ST009 rules of others decide: outbound tcp
+ST009 rules of other programs decide: outbound tcp
   why      the sidecar's rules alone capture it; what decides: nat: -A OUTPUT -p tcp -j ACCEPT
   witness  sidetrack explain out tcp 198.51.100.1:80 --uid 1000 --gid 1000
            -> leaves untouched, by eth0
@@ -627,7 +627,7 @@ ST002 value without effect: -i 10.1.0.0/16
            -> 127.0.0.1:15001 (Envoy outbound)
   remedy   leave it out
 ST002 value without effect: -x 11.0.0.0/8
-  why      without it, every packet ends the same
+  why      without it, every packet has the same outcome
   witness  sidetrack explain out tcp 11.0.0.1:80 --uid 1000 --gid 1000
            -> leaves untouched, by eth0
   remedy   leave it out, or change what decides before it
@@ -653,7 +653,7 @@ ST002 value without effect: -b 80
            -> 192.0.2.2:15006 (Envoy inbound)
   remedy   leave it out
 ST001 option without effect: -q 443
-  why      without it, every packet ends the same; -o 443 decides about the witness
+  why      without it, every packet has the same outcome; -o 443 decides about the witness
   witness  sidetrack explain out tcp 198.51.100.1:443 --uid 1000 --gid 1000
            -> leaves untouched, by eth0
   remedy   leave it out
@@ -674,7 +674,7 @@ TEST(Findings, OfLiveInterfaces) {
   EXPECT_EQ("\n" + of_live("-b * -d 15000-15100,15020 -c net1,eth0 -k net2 --ip-families ipv4", {}), R"(
 # -b * -d 15000-15100,15020 -c net1,eth0 -k net2 --ip-families ipv4
 ST001 option without effect: -d 15000-15100,15020
-  why      without it, every packet ends the same; -c eth0 decides about the witness
+  why      without it, every packet has the same outcome; -c eth0 decides about the witness
   witness  sidetrack explain in tcp 192.0.2.2:15000 --in-interface eth0
            -> reaches the pod untouched
   remedy   leave it out
@@ -720,7 +720,7 @@ TEST(Findings, OfLiveOwners) {
   EXPECT_EQ("\n" + of_live("-i * --exclude-uids 5,1-9,1337 --exclude-gids 7,6-7 --ip-families ipv4", {}), R"(
 # -i * --exclude-uids 5,1-9,1337 --exclude-gids 7,6-7 --ip-families ipv4
 ST002 value without effect: --exclude-uids 1337
-  why      without it, every packet ends the same; -u 1337 decides about the witness
+  why      without it, every packet has the same outcome; -u 1337 decides about the witness
   witness  sidetrack explain out tcp 198.51.100.1:80 --uid 1337 --gid 1000
            -> leaves untouched, by eth0
   remedy   leave it out, or change what decides before it

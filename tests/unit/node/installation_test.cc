@@ -397,7 +397,7 @@ TEST_F(CniInstallation, AListIsMadeBesideASinglePlugin) {
     put(net / "20-net.conflist", bridge);
     fs::remove(net / name);
     EXPECT_EQ(said_by_status(),
-              "'10-net-sidetrack.conflist' stayed when the file was taken away that it is made of\n"
+              "'10-net-sidetrack.conflist' was left when the file that it is made of was removed\n"
               "'20-net.conflist': sidetrack-cni is not among the plugins");
     EXPECT_EQ(lines(install(folders, program, entry).done),
               "'20-net.conflist': sidetrack-cni is the last plugin of network 'net'\n"
@@ -458,7 +458,7 @@ TEST_F(CniInstallation, LeavesNothingOfItsOwnBehind) {
   put(fs::path(folders.programs) / ".sidetrack-cni.sidetrack-new", "half a pro");
   put(net / "30-net.conflist", "{");
   const Outcome done = uninstall(folders);
-  EXPECT_EQ(lines(done.warnings), "not looked into: 30-net.conflist: invalid JSON in line 1, column 2");
+  EXPECT_EQ(lines(done.warnings), "not checked: 30-net.conflist: invalid JSON in line 1, column 2");
   EXPECT_EQ(files(), (std::map<std::string, std::string>{
                          {"10-net.conflist", bridge}, {"20-net.conf", single}, {"30-net.conflist", "{"}}));
   fs::remove_all(net);
@@ -470,8 +470,8 @@ TEST_F(CniInstallation, LeavesNothingOfItsOwnBehind) {
 TEST_F(CniInstallation, TheProgramStaysForPodsThatWereMadeWithIt) {
   put(net / "10-net.conflist", bridge);
   const std::string stays =
-      "'sidetrack-cni' stays for the pods that were made with it, which CRI-O could not end without it: run it again "
-      "when they are gone; --now removes it at once";
+      "'sidetrack-cni' is kept: CRI-O needs it to remove the pods that were created with it; run it again when they "
+      "are gone; --now removes it at once";
   const auto uninstalled = [&](bool at_once = false) {
     static_cast<void>(install(folders, program, entry));
     const Outcome outcome = uninstall(folders, at_once);
@@ -532,10 +532,10 @@ TEST_F(CniInstallation, RefusesWhatItCannotDoBeforeItDoesAnything) {
   put(net / "00-multus.conf", multus);
   put(net / "00-multus.conflist", "{");
   EXPECT_EQ(refused(),
-            "'00-multus.conflist' is in the way of the list that is to replace the single plugin beside it; remove one "
+            "'00-multus.conflist' blocks the list that would replace the single plugin beside it; remove one "
             "of the two");
   put(net / "00-multus.conflist", bridge);
-  EXPECT_EQ(refused().substr(0, 34), "'00-multus.conflist' is in the way");
+  EXPECT_EQ(refused().substr(0, 36), "'00-multus.conflist' blocks the list");
   EXPECT_EQ(files().size(), 2U);
   fs::remove(net / "00-multus.conf");
   fs::remove_all(folders.programs);

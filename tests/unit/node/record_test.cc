@@ -129,7 +129,7 @@ TEST_F(RecordTest, OptionsAndNetworkNamespaceAreAsAddWritesThem) {
     return read_all(folder).problems;
   };
   for (const char* option : {"-b=80", "80", "", "--istio-inbound-ports", "--istio-inbound-ports=@/etc/shadow"})
-    EXPECT_THAT(problems(option), ElementsAre(HasSubstr(std::string("its option '") + option + "' is none that ADD")));
+    EXPECT_THAT(problems(option), ElementsAre(HasSubstr(std::string("unknown option '") + option + "': ADD does not")));
   for (const char* option : {"--istio-inbound-ports=80", "--istio-inbound-ports=", "--istio-inbound-ports=80@"})
     EXPECT_THAT(problems(option), IsEmpty()) << option;
   for (const char* netns : {"", "n", "./n"}) {

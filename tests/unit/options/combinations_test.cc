@@ -44,7 +44,7 @@ void expect(const std::vector<Case>& cases) {
 TEST(Combinations, OfWhatApplyDoesBeforeAndAfter) {
   const auto prove = [](const char* with) {
     return fmt::format(
-        "--prove checks the rules after the change, {} changes no rules; sidetrack lint checks options alone", with);
+        "--prove checks the rules after the change, {} changes no rules; sidetrack lint checks only options", with);
   };
   const auto wait = [](const char* with) {
     return fmt::format("--when-ready waits before rules are programmed, {} programs none; leave one of them out", with);
@@ -170,7 +170,7 @@ TEST(Combinations, OfRulesFromText) {
   const auto excludes = [](const char* option) {
     return fmt::format("--rules and {} exclude each other: the rules are those of the text", option);
   };
-  const std::string of_no_pod = ": of which pod is not said; it goes with --rules";
+  const std::string of_no_pod = ": without a pod; it goes with --rules";
   const std::string without_effect =
       "--rules: expected --effect, and no files or pods besides; sidetrack diff --effect --rules FILE compares its "
       "rules "
@@ -255,13 +255,12 @@ TEST(Combinations, AddressesOfProbes) {
     EXPECT_THAT(said("probe-address", address), HasSubstr("expected an IPv4 address, not loopback")) << address;
   for (const char* address : {"::", "::1", "ff00::1", "ff02::1", "fe80::1", "febf::1", "::ffff:127.0.0.1"})
     EXPECT_THAT(said("probe-address6", address), HasSubstr("expected an IPv6 address, not loopback")) << address;
-  EXPECT_EQ(
-      said_of("apply --dataplane ambient --probe-address ::ffff:10.0.0.1"),
-      "--probe-address: '::ffff:10.0.0.1': expected an IPv4 address, not loopback, multicast or unspecified; that "
-      "of IPv6 is --probe-address6");
+  EXPECT_EQ(said_of("apply --dataplane ambient --probe-address ::ffff:10.0.0.1"),
+            "--probe-address: '::ffff:10.0.0.1': expected an IPv4 address, not loopback, multicast or unspecified; for "
+            "IPv6, use --probe-address6");
   EXPECT_EQ(said_of("apply --dataplane ambient --probe-address6 ::ffff:10.0.0.1"),
             "--probe-address6: '::ffff:10.0.0.1': expected an IPv6 address, not loopback, multicast, unspecified, "
-            "link-local or of ::ffff:0:0/96; that of IPv4 is --probe-address");
+            "link-local or of ::ffff:0:0/96; for IPv4, use --probe-address");
 }
 
 TEST(Combinations, OfThePluginOfTheNode) {

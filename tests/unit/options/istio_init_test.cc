@@ -787,7 +787,7 @@ TEST(Pod, IsOneThatIsInjectedAndStandsAlone) {
   EXPECT_THAT(error_text([] {
                 (void)parse_arguments({"sidetrack", "render", "--pod", "-"});
               }),
-              HasSubstr("manifests are read by the program alone"));
+              HasSubstr("only the program reads manifests"));
 }
 
 }  // namespace

@@ -271,7 +271,7 @@ unknown         -  dns:                not tried
   EXPECT_EQ("\n" + probe_text(results, &compared, false), R"(
 ok         1.2 ms  inbound:            lands
 failed     0.0 ms  outbound tcp ipv4:  is refused
-        its rules are all there: others' rules may decide before them ('sidetrack show')
+        all its rules are there: rules of other programs may decide before them ('sidetrack show')
 unknown         -  dns:                not tried
 )");
   compared.missing = routing;

@@ -141,7 +141,7 @@ TEST(IptablesText, OfIptablesSIsOfATable) {
   EXPECT_THAT(rules({"-N X\n-A X -p tcp -j REDIRECT --to-ports 1\n-A OUTPUT -j X"}),
               Contains("iptables-legacy ipv4 nat -A OUTPUT -j X"));
   EXPECT_EQ(refused({"hello\n" + rule}),
-            "file1:2: which table these rules are of is not said: expected a line such as 'iptables -t nat -S' before "
+            "file1:2: no table is given for these rules: expected a line such as 'iptables -t nat -S' before "
             "them; ask for the output of: iptables-save; ip6tables-save");
 }
 
@@ -267,7 +267,7 @@ COMMIT
       "15001\nCOMMIT\n";
   EXPECT_EQ(rules({log + after}), one);
   EXPECT_THAT(notes({log + after}),
-              HasSubstr("file1:10: the table nat of IPv4 once more: these rules count, not those before"));
+              HasSubstr("file1:10: the table nat of IPv4 appears again: these rules replace the earlier ones"));
 }
 
 TEST(IptablesText, IsReadAsItWasPasted) {

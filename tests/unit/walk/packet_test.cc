@@ -74,7 +74,7 @@ TEST(Packet, ThatDoesNotParseIsRefused) {
       {"out icmp 10.0.0.1:80", "the packet's destination '10.0.0.1:80': expected no port: icmp has none"},
       {"in tcp 10.0.0.1:80 --from fd00::1", "--from 'fd00::1': expected an ipv4 address, as the destination is"},
       {"in tcp 10.0.0.1:80 --from 0.0.0.0",
-       "--from '0.0.0.0': expected the address of a host: nothing comes from no address"},
+       "--from '0.0.0.0': expected the address of a host: no packet comes from the unspecified address"},
       {"in tcp :80 --uid 0", "--uid '0': only valid with 'out' or 'lo'"},
       {"in tcp :80 --gid 0", "--gid '0': only valid with 'out' or 'lo'"},
       {"in tcp :80 --out-interface eth0", "--out-interface 'eth0': only valid with 'out'"},
