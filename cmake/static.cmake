@@ -18,11 +18,11 @@ set_target_properties(sidetrack_static PROPERTIES OUTPUT_NAME sidetrack RUNTIME_
 add_dependencies(sidetrack_static libsidetrack)
 target_link_libraries(sidetrack_static PRIVATE $<TARGET_FILE:libsidetrack> static_iptc -l:libnftnl.a -l:libyaml.a ${libraries}/libmnl.a Threads::Threads)
 # Not beside -static-libstdc++ or -static-libgcc: with those g++ links libc as a shared library, but without a loader for it.
-# lld keeps a bit for each relative relocation instead of 24 bytes, on every architecture, and equal functions once: those
-# of templates, above all. None of the program's is told from another by its address.
+# lld keeps a bit for each relative relocation instead of 24 bytes, on every architecture, and equal functions and
+# constants once: those of templates, above all. None of the program's is told from another by its address.
 find_program(lld ld.lld REQUIRED)
-set(static_link -static-pie -fuse-ld=lld -Wl,--gc-sections -Wl,--pack-dyn-relocs=relr -Wl,-z,relro,-z,now)
-target_link_options(sidetrack_static PRIVATE ${static_link} -Wl,--icf=all)
+set(static_link -static-pie -fuse-ld=lld -Wl,-O2 -Wl,--gc-sections -Wl,--pack-dyn-relocs=relr -Wl,-z,relro,-z,now)
+target_link_options(sidetrack_static PRIVATE ${static_link} -Wl,--icf=all -Wl,--ignore-data-address-equality)
 
 if(TARGET sidetrack-injector)
   add_executable(sidetrack_injector_static $<TARGET_OBJECTS:sidetrack-injector>)
