@@ -2,7 +2,6 @@
 #include "kernel/nft/test_words.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <linux/if_packet.h>
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nf_tables.h>
@@ -118,9 +117,9 @@ std::string one(const Value& value, const std::string& bytes, const HeaderField*
     return bytes.front() != '\0' ? "exists" : "missing";
   constexpr std::size_t ethernet_address = 6;
   if (field != nullptr && bytes.size() == ethernet_address) {
-    const auto each = std::as_bytes(std::span(bytes));
-    return fmt::format("{:02x}",
-                       fmt::join(std::span(reinterpret_cast<const unsigned char*>(each.data()), each.size()), ":"));
+    std::string text = hex(bytes);
+    for (std::size_t at = text.size() - 2; at > 0; at -= 2) text.insert(at, ":");
+    return text;
   }
   if (bytes.size() == 8 && value.size == 8 && value.swapped)
     return fmt::format("{}", Data::text(bytes).from_network<std::uint64_t>());

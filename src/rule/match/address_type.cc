@@ -54,7 +54,7 @@ class Answers {
   }
 
  private:
-  void add(const AddressRange& range, Truth truth) {
+  [[gnu::noinline]] void add(const AddressRange& range, Truth truth) {
     if (answers_.empty() || answers_.back().truth != truth) answers_.push_back({truth, {}});
     answers_.back().ranges.push_back(range);
   }
@@ -62,7 +62,7 @@ class Answers {
   [[nodiscard]] bool has(unsigned type) const { return (types_ >> type & 1) != 0; }
 
   // Whether an address of the type is one of those that the rule asks for.
-  [[nodiscard]] Truth of(unsigned type) const {
+  [[nodiscard, gnu::noinline]] Truth of(unsigned type) const {
     if (family_ == Family::ipv4) return known(has(type));
     return native_ ? of_fib6(type) : of_addrtype6(type);
   }
@@ -110,10 +110,12 @@ class Answers {
         note(route.to, RTN_LOCAL, route.kind == Route::Kind::local && (device_.empty() || is_of_device));
       }
     }
-    std::ranges::stable_sort(found, [](const auto& a, const auto& b) {
-      return std::pair(b.first.prefix_length(), a.second) < std::pair(a.first.prefix_length(), b.second);
-    });
-    for (const auto& [to, truth] : found) add(to, truth);
+    // Not sorted: of so few that takes less code.
+    for (int length = Address::any(family_).bits(); length >= 0; --length) {
+      for (const auto& [to, truth] : found) {
+        if (to.prefix_length() == length) add(to, truth);
+      }
+    }
   }
 
   // IPv6 asks them all, without a mark.

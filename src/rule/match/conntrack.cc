@@ -87,6 +87,30 @@ std::string status_names(unsigned status) {
   return text.empty() ? "NONE" : text;
 }
 
+struct ConntrackAddress {
+  unsigned bit;
+  const char* option;
+  nf_inet_addr xt_conntrack_mtinfo3::*address;
+  nf_inet_addr xt_conntrack_mtinfo3::*mask;
+};
+struct ConntrackPorts {
+  unsigned bit;
+  const char* option;
+  __u16 xt_conntrack_mtinfo3::*first;
+  __u16 xt_conntrack_mtinfo3::*last;
+};
+using ConntrackInfo = xt_conntrack_mtinfo3;
+constexpr ConntrackAddress conntrack_addresses[] = {
+    {XT_CONNTRACK_ORIGSRC, "ctorigsrc", &ConntrackInfo::origsrc_addr, &ConntrackInfo::origsrc_mask},
+    {XT_CONNTRACK_ORIGDST, "ctorigdst", &ConntrackInfo::origdst_addr, &ConntrackInfo::origdst_mask},
+    {XT_CONNTRACK_REPLSRC, "ctreplsrc", &ConntrackInfo::replsrc_addr, &ConntrackInfo::replsrc_mask},
+    {XT_CONNTRACK_REPLDST, "ctrepldst", &ConntrackInfo::repldst_addr, &ConntrackInfo::repldst_mask}};
+constexpr ConntrackPorts conntrack_ports[] = {
+    {XT_CONNTRACK_ORIGSRC_PORT, "ctorigsrcport", &ConntrackInfo::origsrc_port, &ConntrackInfo::origsrc_port_high},
+    {XT_CONNTRACK_ORIGDST_PORT, "ctorigdstport", &ConntrackInfo::origdst_port, &ConntrackInfo::origdst_port_high},
+    {XT_CONNTRACK_REPLSRC_PORT, "ctreplsrcport", &ConntrackInfo::replsrc_port, &ConntrackInfo::replsrc_port_high},
+    {XT_CONNTRACK_REPLDST_PORT, "ctrepldstport", &ConntrackInfo::repldst_port, &ConntrackInfo::repldst_port_high}};
+
 // In the words of iptables, for what asks for more of a connection than its state or its direction; nothing if they
 // would leave out something.
 std::optional<std::string> words_of(const xt_conntrack_mtinfo3& info, Family family) {
@@ -101,31 +125,25 @@ std::optional<std::string> words_of(const xt_conntrack_mtinfo3& info, Family fam
     if ((info.match_flags & bit) == 0) return;
     words += fmt::format(" {}--{} {}", exclamation((info.invert_flags & bit) != 0), option, value);
   };
-  const auto address = [&](unsigned bit, const char* option, const nf_inet_addr& of, const nf_inet_addr& mask_of) {
-    const Address mask = xt::address_in(family, &mask_of);
-    int length = 0;
-    for (const std::uint8_t byte : mask.view()) length += std::popcount(byte);
-    const AddressRange range = AddressRange::prefix(xt::address_in(family, &of), length);
-    const std::string first = xt::address_in(family, &of).text();
-    add(bit, option, range.mask() != mask ? first + "/" + mask.text() : length == mask.bits() ? first : range.text());
-  };
-  const auto ports = [&](unsigned bit, const char* option, std::uint16_t first, std::uint16_t last) {
-    add(bit, option, first == last ? fmt::format("{}", first) : fmt::format("{}:{}", first, last));
-  };
   add(XT_CONNTRACK_STATE, "ctstate", state_names(*states));
   add(XT_CONNTRACK_PROTO, "ctproto", fmt::format("{}", info.l4proto));
-  address(XT_CONNTRACK_ORIGSRC, "ctorigsrc", info.origsrc_addr, info.origsrc_mask);
-  address(XT_CONNTRACK_ORIGDST, "ctorigdst", info.origdst_addr, info.origdst_mask);
-  address(XT_CONNTRACK_REPLSRC, "ctreplsrc", info.replsrc_addr, info.replsrc_mask);
-  address(XT_CONNTRACK_REPLDST, "ctrepldst", info.repldst_addr, info.repldst_mask);
-  ports(XT_CONNTRACK_ORIGSRC_PORT, "ctorigsrcport", info.origsrc_port, info.origsrc_port_high);
-  ports(XT_CONNTRACK_ORIGDST_PORT, "ctorigdstport", info.origdst_port, info.origdst_port_high);
-  ports(XT_CONNTRACK_REPLSRC_PORT, "ctreplsrcport", info.replsrc_port, info.replsrc_port_high);
-  ports(XT_CONNTRACK_REPLDST_PORT, "ctrepldstport", info.repldst_port, info.repldst_port_high);
+  for (const ConntrackAddress& each : conntrack_addresses) {
+    const Address address = xt::address_in(family, &(info.*each.address));
+    const Address mask = xt::address_in(family, &(info.*each.mask));
+    int length = 0;
+    for (const std::uint8_t byte : mask.view()) length += std::popcount(byte);
+    const AddressRange range = AddressRange::prefix(address, length);
+    std::string text = length == mask.bits() ? address.text() : range.text();
+    if (range.mask() != mask) text = address.text() + "/" + mask.text();
+    add(each.bit, each.option, text);
+  }
+  for (const ConntrackPorts& each : conntrack_ports) {
+    const PortRange ports{info.*each.first, info.*each.last};
+    add(each.bit, each.option, listed(std::span(&ports, 1), ':'));
+  }
   add(XT_CONNTRACK_STATUS, "ctstatus", status_names(info.status_mask));
-  add(XT_CONNTRACK_EXPIRES, "ctexpire",
-      info.expires_min == info.expires_max ? fmt::format("{}", info.expires_min)
-                                           : fmt::format("{}:{}", info.expires_min, info.expires_max));
+  const IdRange expires{info.expires_min, info.expires_max};
+  add(XT_CONNTRACK_EXPIRES, "ctexpire", listed(std::span(&expires, 1), ':'));
   if ((info.match_flags & XT_CONNTRACK_DIRECTION) != 0)
     words += (info.invert_flags & XT_CONNTRACK_DIRECTION) != 0 ? " --ctdir REPLY" : " --ctdir ORIGINAL";
   return words;

@@ -13,29 +13,18 @@ namespace sidetrack::xt {
 namespace {
 
 // "1,2,5": the numbers of the bits that are set, or their names.
-template <typename Name>
-std::string list_of_bits(unsigned bits, unsigned first, unsigned last, const Name& name) {
+std::string list_of_bits(unsigned bits, unsigned last, const char* const* names) {
   std::string list;
-  for (unsigned bit = first; bit <= last; ++bit) {
-    if ((bits >> bit & 1) != 0) list += fmt::format("{}{}", list.empty() ? "" : ",", name(bit));
+  for (unsigned bit = 1; bit <= last; ++bit) {
+    if ((bits >> bit & 1) == 0) continue;
+    if (!list.empty()) list += ',';
+    list += names != nullptr ? names[bit - 1] : std::to_string(bit);
   }
   return list;
 }
 
 std::string clock(unsigned seconds) {
   return fmt::format("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
-}
-
-std::string policy_element(const xt_policy_elem& element) {
-  std::string words;
-  const auto add = [&](bool is_asked, bool is_inverted, const std::string& option) {
-    if (is_asked) words += (is_inverted ? " ! --" : " --") + option;
-  };
-  add(element.match.reqid, element.invert.reqid, fmt::format("reqid {}", element.reqid));
-  add(element.match.spi, element.invert.spi, fmt::format("spi {:#x}", std::uint32_t{element.spi}));
-  add(element.match.mode, element.invert.mode,
-      element.mode == XT_POLICY_MODE_TUNNEL ? "mode tunnel" : "mode transport");
-  return words;
 }
 
 }  // namespace
@@ -87,9 +76,8 @@ Words time_words(const xt_time_info& info) {
   if (info.daytime_start != XT_TIME_MIN_DAYTIME || info.daytime_stop != XT_TIME_MAX_DAYTIME)
     words += fmt::format(" --timestart {} --timestop {}", clock(info.daytime_start), clock(info.daytime_stop));
   if (info.monthdays_match != XT_TIME_ALL_MONTHDAYS)
-    words += " --monthdays " + list_of_bits(info.monthdays_match, 1, 31, [](unsigned day) { return day; });
-  if (info.weekdays_match != XT_TIME_ALL_WEEKDAYS)
-    words += " --weekdays " + list_of_bits(info.weekdays_match, 1, 7, [&](unsigned day) { return days[day - 1]; });
+    words += " --monthdays " + list_of_bits(info.monthdays_match, 31, nullptr);
+  if (info.weekdays_match != XT_TIME_ALL_WEEKDAYS) words += " --weekdays " + list_of_bits(info.weekdays_match, 7, days);
   const auto add_date = [&](const char* option, unsigned date) {
     // Not gmtime, which reads the file of a time zone.
     const std::chrono::sys_days day{std::chrono::days(date / a_day)};
@@ -131,24 +119,6 @@ Words bpf_words(const xt_bpf_info_v1& info) {
   for (const sock_filter& each : std::span(info.bpf_program).first(info.bpf_program_num_elem))
     words += fmt::format(",{} {} {} {}", each.code, each.jt, each.jf, each.k);
   return fmt::format(" --bytecode \"{}\"", words);
-}
-
-Words policy_words(const xt_policy_info& info) {
-  constexpr unsigned in = XT_POLICY_MATCH_IN, out = XT_POLICY_MATCH_OUT;
-  constexpr unsigned none = XT_POLICY_MATCH_NONE, strict = XT_POLICY_MATCH_STRICT;
-  const unsigned direction = info.flags & (in | out);
-  if ((info.flags & ~(in | out | none | strict)) != 0 || (direction != in && direction != out)) return {};
-  std::string words =
-      fmt::format(" --dir {} --pol {}{}", direction == in ? "in" : "out", (info.flags & none) != 0 ? "none" : "ipsec",
-                  (info.flags & strict) != 0 ? " --strict" : "");
-  if (info.len > std::size(info.pol)) return {};
-  for (std::size_t i = 0; i < info.len; ++i) {
-    const xt_policy_elem& element = info.pol[i];
-    // Of addresses the family is not known here, and a protocol has a name that iptables looks up.
-    if (element.match.saddr || element.match.daddr || element.match.proto) return {};
-    words += (i > 0 ? " --next" : "") + policy_element(element);
-  }
-  return words;
 }
 
 }  // namespace sidetrack::xt

@@ -4,7 +4,6 @@
 
 #include <linux/netfilter/xt_bpf.h>
 #include <linux/netfilter/xt_hashlimit.h>
-#include <linux/netfilter/xt_policy.h>
 #include <linux/netfilter/xt_time.h>
 #include <linux/netfilter/xt_u32.h>
 
@@ -17,6 +16,5 @@ namespace sidetrack::xt {
 [[nodiscard]] std::optional<std::string> time_words(const xt_time_info& info);
 [[nodiscard]] std::optional<std::string> u32_words(const xt_u32& info);
 [[nodiscard]] std::optional<std::string> bpf_words(const xt_bpf_info_v1& info);
-[[nodiscard]] std::optional<std::string> policy_words(const xt_policy_info& info);
 
 }  // namespace sidetrack::xt

@@ -398,7 +398,6 @@ constexpr Row rows[] = {
     {match, "time", 0, 0, read<xt_time_info, time_words>},
     {match, "u32", 0, 0, read<xt_u32, u32_words>},
     {match, "bpf", 1, 1, read<xt_bpf_info_v1, bpf_words>},
-    {match, "policy", 0, 0, read<xt_policy_info, policy_words>},
     {match, "cgroup", 0, 0, read<xt_cgroup_info_v0, class_words>},
     {match, "cgroup", 2, 2, read<xt_cgroup_info_v2, cgroup_words>},
     {match, "connbytes", 0, 0, read<xt_connbytes_info, connbytes_words>},

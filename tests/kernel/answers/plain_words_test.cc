@@ -68,7 +68,6 @@ constexpr Listed rules[] = {
     {"filter", "INPUT -m time --monthdays 1,31 --datestart 2001-02-03T04:05:06 --kerneltz -j DROP"},
     {"filter", "INPUT -m u32 --u32 \"0x6&0xff=0x1,0x6:0x11&&0x4>>0x10=0x0\" -j DROP"},
     {"filter", "INPUT -m bpf --bytecode \"4,48 0 0 9,21 0 1 6,6 0 0 1,6 0 0 0\" -j DROP"},
-    {"filter", "INPUT -m policy --dir in --pol ipsec --strict --reqid 1 --spi 0x1 --next --reqid 2 -j ACCEPT"},
     {"filter", "OUTPUT -m cgroup ! --cgroup 1 -j DROP"},
     {"filter", "INPUT -m connbytes ! --connbytes 0:1000 --connbytes-mode bytes --connbytes-dir both -j DROP"},
     {"raw", "PREROUTING -m rpfilter --loose --validmark --invert -j DROP"},
