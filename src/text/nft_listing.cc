@@ -58,10 +58,12 @@ Tokens tokens_of(std::string_view line) {
     i = end;
   }
   // `# handle 3` of nft -a, `# progname nft` of a table that has an owner
-  const std::size_t size = tokens.size();
-  const bool has_note = size >= 3 && !tokens[size - 3].quoted && tokens[size - 3].text == "#" &&
-                        (tokens[size - 2].text == "handle" || tokens[size - 2].text == "progname");
-  if (has_note) tokens.resize(size - 3);
+  const auto has_note = [&] {
+    const std::size_t size = tokens.size();
+    return size >= 3 && !tokens[size - 3].quoted && tokens[size - 3].text == "#" &&
+           (tokens[size - 2].text == "handle" || tokens[size - 2].text == "progname");
+  };
+  while (has_note()) tokens.resize(tokens.size() - 3);
   return tokens;
 }
 
@@ -490,8 +492,18 @@ class TableReader {
  private:
   static bool is_end(const Tokens& tokens) { return !tokens.empty() && !tokens[0].quoted && tokens[0].text == "}"; }
 
-  // The next one, without the time or the name that a log has before each.
+  // The next one, with the rest of its rule where a warning of nft stands in between: # Warning: XT target CT not found
   Tokens line() {
+    Tokens tokens = pasted_line();
+    for (std::size_t i = 1; i + 1 < tokens.size(); ++i) {
+      if (tokens[i].text != "#" || tokens[i + 1].text != "Warning:") continue;
+      tokens.resize(i--);
+      if (!lines_.empty()) std::ranges::move(pasted_line(), std::back_inserter(tokens));
+    }
+    return tokens;
+  }
+  // Without the time or the name that a log has before each.
+  Tokens pasted_line() {
     Tokens tokens = tokens_of(lines_.front().text);
     lines_ = lines_.subspan(1);
     const auto is_digit = [](const NftToken& token) {

@@ -180,6 +180,17 @@ TEST(NftText, TakesWhatIsAddedOnTheWay) {
   EXPECT_EQ(rules({logged}), rules({listing}));
 }
 
+// nft 1.1 without the extensions of iptables writes warnings into the rules.
+TEST(NftText, TakesWarningsOutOfRules) {
+  EXPECT_THAT(
+      rules({"table ip raw {\n\tchain c {\n\t\tmeta l4proto udp # Warning: XT match string not found\n"
+             "xt match \"string\" counter packets 0 bytes 0 # Warning: XT target CT not found\nxt target \"CT\"\n"
+             "\t\tdrop\n\t}\n}\n"}),
+      ElementsAre("ip raw -A c -p udp -m string [options that nft does not print] -j CT [options that nft does "
+                  "not print]",
+                  "ip raw -A c -j DROP"));
+}
+
 TEST(NftText, ReadsPartsOfAListing) {
   const std::string chain =
       "table ip nat {\n\tchain OUTPUT {\n\t\ttype nat hook output priority -100; policy accept;\n"
@@ -190,6 +201,9 @@ TEST(NftText, ReadsPartsOfAListing) {
   EXPECT_THAT(notes({chain, chain}), HasSubstr("file2:1: the table ip nat once more: these rules count"));
   EXPECT_THAT(rules({"table inet t {\n\tchain c {\n\t\ttcp dport 80 acc"}), Not(IsEmpty()));  // cut off
   EXPECT_THAT(rules({"table ip nat {\n}\n"}), IsEmpty());
+  EXPECT_THAT(
+      rules({"table ip t { # progname nft # handle 1\n\tflags owner\n\tchain c { # handle 1\n\t\tdrop # handle 2\n"}),
+      ElementsAre("ip t -A c -j DROP"));
   const std::string terse =
       "table ip t {\n\tset s {\n\t\ttype inet_service\n\t}\n\tchain c {\n\t\ttcp dport @s drop\n\t}\n}\n";
   EXPECT_THAT(notes({terse}), HasSubstr("taken as empty: the set ip t s"));
