@@ -260,8 +260,10 @@ std::optional<std::uint32_t> table_number(std::string_view word) {
 }
 
 // Lists what says nothing about where a packet goes: the word, and whether a value follows.
-constexpr std::pair<std::string_view, bool> of_no_account[] = {{"proto", true}, {"scope", true}, {"metric", true},
-                                                               {"pref", true},  {"mtu", true},   {"onlink", false}};
+constexpr std::pair<std::string_view, bool> of_no_account[] = {
+    {"proto", true},     {"scope", true}, {"metric", true},     {"pref", true},    {"mtu", true},
+    {"onlink", false},   {"error", true}, {"expires", true},    {"advmss", true},  {"hoplimit", true},
+    {"linkdown", false}, {"dead", false}, {"pervasive", false}, {"offload", false}};
 
 bool read_route(std::span<const std::string_view> words, Route& route) {
   constexpr std::string_view kinds[] = {"unicast", "local", "blackhole", "unreachable", "prohibit", "throw"};
@@ -297,10 +299,61 @@ bool read_route(std::span<const std::string_view> words, Route& route) {
   return fits(route.gateway) && fits(route.source);
 }
 
+// 32765:	from all fwmark 0x539 lookup 133
+std::optional<PolicyRule> read_policy_rule(std::span<const std::string_view> words) {
+  PolicyRule rule;
+  if (words.empty() || !words[0].ends_with(':')) return {};
+  rule.priority = to_number<std::uint32_t>(words[0].substr(0, words[0].size() - 1));
+  words = words.subspan(1);
+  if (!rule.priority) return {};
+  if (!words.empty() && words[0] == "not") {
+    rule.inverted = true;
+    words = words.subspan(1);
+  }
+  bool has_action = false;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    constexpr std::string_view refusals[] = {"blackhole", "unreachable", "prohibit"};
+    const auto* refusal = std::ranges::find(refusals, words[i]);
+    if (refusal != std::end(refusals)) {
+      rule.action = static_cast<PolicyRule::Action>(1 + (refusal - refusals));
+      has_action = true;
+      continue;
+    }
+    if (i + 1 == words.size()) return {};
+    const std::string_view option = words[i], given = words[++i];
+    std::optional<AddressRange>* const range = option == "from" ? &rule.from : option == "to" ? &rule.to : nullptr;
+    if (range != nullptr) {
+      if (given != "all" && !(*range = AddressRange::parse(given))) return {};
+    } else if (option == "fwmark") {
+      if (!read_mark(given, rule)) return {};
+    } else if (option == "iif" || option == "oif") {
+      (option == "iif" ? rule.in : rule.out) = given;
+    } else if (option == "suppress_prefixlength") {
+      if (!(rule.suppressed = to_number<int>(given))) return {};
+    } else if (option == "lookup" || option == "table") {
+      const auto table = table_number(given);
+      if (!table) return {};
+      rule.table = *table;
+      has_action = true;
+    } else if (option != "proto") {
+      rule.more += fmt::format("{}{} {}", rule.more.empty() ? "" : " ", option, given);
+    }
+  }
+  return has_action ? std::optional(rule) : std::nullopt;
+}
+
 }  // namespace
 
 void route(const Item& item, GivenPod& pod) {
   const auto words = split_words(item.text);
+  if (auto rule = read_policy_rule(words)) {
+    for (const Family family : {Family::ipv4, Family::ipv6}) {
+      const auto fits = [&](const auto& range) { return !range || range->family() == family; };
+      rule->family = family;
+      if (fits(rule->from) && fits(rule->to)) pod.policy_rules.push_back(*rule);
+    }
+    return;
+  }
   if (words.size() == 4 && words[0] == "fwmark" && (words[2] == "lookup" || words[2] == "table")) {
     const auto table = table_number(words[3]);
     PolicyRule rule;

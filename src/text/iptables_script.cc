@@ -120,6 +120,20 @@ std::string with_double_quotes(std::string_view text) {
   return made;
 }
 
+// --append=OUTPUT as --append OUTPUT, but between quotes.
+std::string with_separate_values(std::string_view line) {
+  constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz0123456789-";
+  std::string made(line);
+  bool quoted = false;
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    if (made[i] == '"') quoted = !quoted;
+    if (quoted || !std::string_view(made).substr(i).starts_with(" --")) continue;
+    i = std::min(made.find_first_not_of(letters, i + 1), made.size()) - 1;
+    if (i + 1 < made.size() && made[i + 1] == '=') made[i + 1] = ' ';
+  }
+  return made;
+}
+
 // What a rule of which nothing is understood is shown as.
 Rule opaque_rule(std::string_view chain, std::string_view words) {
   Rule rule;
@@ -136,7 +150,7 @@ class Reader {
   IptablesScript read() && {
     for (const PastedLine& line : pasted_lines(text_.text)) {
       number_ = line.number;
-      take(line.text);
+      take(with_separate_values(line.text));
     }
     if (skipped_ > most_notes)
       script_.notes.push_back(

@@ -100,6 +100,10 @@ std::vector<Match> matches(std::span<const std::string> words, std::size_t& i) {
       const bool bare = i == words.size() || ends_match(words[i]);
       if (bare && (module == "tcp" || module == "udp")) continue;  // -p says it
     }
+    if (i + 1 < words.size() && words[i] == "-p" && (words[i + 1] == "all" || words[i + 1] == "0")) {
+      i += 2;  // any
+      continue;
+    }
     const bool negated = i < words.size() && words[i] == "!";
     std::optional<Match> found;
     std::size_t next = i + (negated ? 1 : 0);

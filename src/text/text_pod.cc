@@ -105,7 +105,13 @@ TextPod pod_of_text(std::span<const Live> live, const GivenPod& given) {
         fmt::format("taken to be there, as the rules need it: {}", fmt::join(ip_commands(pod.routing, "add"), "; ")));
   add_routing(pod.view, pod.routing);
   Routing of_user;
-  of_user.policy_rules = given.policy_rules;
+  for (const PolicyRule& rule : given.policy_rules) {
+    if (!rule.priority) {
+      of_user.policy_rules.push_back(rule);
+    } else if (std::ranges::find(pod.view.rules, rule) == pod.view.rules.end()) {
+      pod.view.insert(rule);
+    }
+  }
   add_routing(pod.view, of_user);
   return pod;
 }

@@ -11,8 +11,9 @@ namespace sidetrack {
 
 namespace {
 
-// One that nothing but the pattern names: net0 of net+.
-std::string example_of(const std::string& pattern, const std::set<std::string>& taken) {
+// One that nothing but the pattern names: net0 of net+, eth1 of eth+ and of et+.
+std::string example_of(std::string pattern, const std::set<std::string>& taken) {
+  if (std::string_view("eth").starts_with(std::string_view(pattern).substr(0, pattern.size() - 1))) pattern = "eth+";
   for (char last = '0'; last <= 'z'; ++last) {
     std::string name = pattern;
     name.back() = last;

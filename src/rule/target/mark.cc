@@ -21,12 +21,17 @@ static_assert(xt::aligned(sizeof(xt_connmark_tginfo2)) == 16);
 constexpr xt::Source connmark_sources[] = {{"CONNMARK", "xt_connmark", "CONFIG_NETFILTER_XT_CONNMARK"}};
 
 // --set-xmark VALUE/MASK: the mask's bits become 0, then the value's are inverted. --set-mark VALUE/MASK: the value's
-// bits become 1, the others of the mask 0.
+// bits become 1, the others of the mask 0. The others are --set-xmark N/0, N/N and 0/~N.
 std::optional<Masked> read_set_mark(TargetWords words, std::string_view name) {
-  if (words.size() != 4 || words[1] != name || (words[2] != "--set-mark" && words[2] != "--set-xmark")) return {};
+  if (words.size() != 4 || words[1] != name) return {};
   auto bits = read_masked(words[3]);
-  if (bits && words[2] == "--set-mark") bits->mask |= bits->value;
-  return bits;
+  const std::string& option = words[2];
+  if (!bits || option == "--set-xmark") return bits;
+  if (option == "--set-mark") return Masked{bits->value, bits->mask | bits->value};
+  if (option == "--xor-mark") return Masked{bits->value, 0};
+  if (option == "--or-mark") return Masked{bits->value, bits->value};
+  if (option == "--and-mark") return Masked{0, ~bits->value};
+  return {};
 }
 
 // meta mark set 0x00000539, ct mark set ct mark & 0xfffff000 ^ 0x00000111

@@ -231,12 +231,28 @@ TEST(Combinations, RoutesOfAPodThatIsGiven) {
             "10.0.0.0/8 dev eth1 table main src 10.0.0.2");
   EXPECT_EQ(route("local default dev lo table 133"), "local default dev lo table 133");
   EXPECT_EQ(route("unreachable 10.0.0.0/8"), "unreachable 10.0.0.0/8 table main");
+  EXPECT_EQ(route("10.1.0.0/24 dev eth0 proto kernel scope link src 10.1.0.7 linkdown"),
+            "10.1.0.0/24 dev eth0 table main src 10.1.0.7");
+  EXPECT_EQ(route("fe80::/64 dev eth0 proto kernel metric 256 expires 86396sec hoplimit 64 pref medium"),
+            "fe80::/64 dev eth0 table main");
+  const auto rules = [&](const std::string& words) {
+    std::string all;
+    for (const PolicyRule& rule : given(words).policy_rules) all += ip_words(rule) + "\n";
+    return all;
+  };
+  EXPECT_EQ(rules("32766:\tfrom all lookup main "),
+            "ip rule 32766: from all lookup main\nip -6 rule 32766: from all lookup main\n");
+  EXPECT_EQ(rules("100: not from 10.0.0.0/8 fwmark 0x1/0xf iif lo lookup 7 suppress_prefixlength 0 proto static"),
+            "ip rule 100: not from 10.0.0.0/8 fwmark 0x1/0xf iif lo lookup 7 suppress_prefixlength 0\n");
+  EXPECT_EQ(rules("5: from all to fd00::/8 uidrange 0-0 prohibit"),
+            "ip -6 rule 5: to fd00::/8 uidrange 0-0 prohibit\n");
   const GivenPod ruled = given("fwmark 0x111/0xfff lookup 100");
   ASSERT_EQ(ruled.policy_rules.size(), 2U);
   EXPECT_EQ(ruled.policy_rules.at(1), fwmark_rule(Family::ipv6, 0x111, 100, 0xfff));
   for (const std::string words :
        {"default via", "default via fd00::1 src 10.0.0.1", "nowhere", "local", "default metric", "default nexthop via",
-        "fwmark x lookup 1", "fwmark 1 lookup x", "10.0.0.0/8 via fd00::1"})
+        "fwmark x lookup 1", "fwmark 1 lookup x", "32766: from all", "x: from all lookup main", "1: from x lookup 1",
+        "1: from all lookup x", "1: from all fwmark x lookup 1", "1: lookup", "10.0.0.0/8 via fd00::1"})
     EXPECT_THAT(
         [&] { static_cast<void>(given(words)); },
         ::testing::ThrowsMessage<Error>("--route: '" + words + "': expected a route or a policy rule as ip prints it"));

@@ -822,7 +822,7 @@ TEST(ReadRules, GuessesNothing) {
        {"NOPE --to-ports 1", "TPROXY --mark 1 --on-port 2", "TPROXY --tproxy-mark 1 --port 2",
         "NOPE --tproxy-mark 1 --on-port 2", "TPROXY --tproxy-mark 1", "TPROXY --tproxy-mark x --on-port 2",
         "TPROXY --tproxy-mark 1 --on-port x", "TPROXY --tproxy-mark 1 --on-port 2 --on-ip 127.0.0.1",
-        "MARK --or-mark 1", "NOPE --set-mark 1", "MARK --set-mark x", "CONNMARK --set-mark 1 --x", "NOPE --save-mark",
+        "MARK --or-mark x", "NOPE --set-mark 1", "MARK --set-mark x", "CONNMARK --set-mark 1 --x", "NOPE --save-mark",
         "CONNMARK --zone", "CT --zone x", "NOPE --zone 1", "NOPE --notrack", "CT --helper ftp"})
     EXPECT_TRUE(std::holds_alternative<UnknownTarget>(target(("-A OUTPUT -j " + std::string(other)).c_str()))) << other;
   EXPECT_EQ(std::get<Tproxy>(target("-A OUTPUT -j TPROXY --tproxy-mark 1/3 --on-port 2")), (Tproxy{2, 1, 3}));

@@ -302,6 +302,13 @@ TEST(IptablesText, KeepsWhatItDoesNotUnderstand) {
               HasSubstr("file1:15: the table mangle has no COMMIT: its end may be missing"));
 }
 
+TEST(IptablesText, TakesLongOptionsWithAnEqualsSign) {
+  EXPECT_THAT(rules({"iptables --table=nat --append=OUTPUT --protocol=tcp --dport=80 -m comment --comment \"a --b=c\" "
+                     "--jump=REDIRECT --to-ports=15001"}),
+              ElementsAre("iptables-legacy ipv4 nat -A OUTPUT -p tcp --dport 80 -m comment --comment \"a --b=c\" -j "
+                          "REDIRECT --to-ports 15001"));
+}
+
 TEST(IptablesText, WithoutRulesIsRefused) {
   const std::string message =
       "file1: no rules: expected what iptables-save, ip6tables-save, iptables -S or nft list ruleset prints; ask for "

@@ -143,7 +143,8 @@ TEST(ReadRule, SaysWhatIsNotUnderstood) {
                                    "-j TPROXY --tproxy-mark x --on-port 1",
                                    "-j TPROXY --tproxy-mark 1 --on-port x",
                                    "-j MARK --set-mark x",
-                                   "-j MARK --or-mark 1",
+                                   "-j MARK --or-mark x",
+                                   "-j MARK --not-mark 1",
                                    "-j CONNMARK --set-mark x",
                                    "-j MARK --save-mark",
                                    "-j CT --zone 65536",
@@ -151,6 +152,19 @@ TEST(ReadRule, SaysWhatIsNotUnderstood) {
                                    "-j ACCEPT --always"}) {
     EXPECT_THAT(not_understood("-A C -p tcp " + target), ElementsAre(target));
   }
+}
+
+// In the words of iptables-save.
+TEST(ReadRule, TakesTheShortFormsOfMark) {
+  const auto target = [](const std::string& words) { return iptables_words(read_rule("-A C " + words).target); };
+  EXPECT_EQ(target("-j MARK --xor-mark 0x5"), "-j MARK --set-xmark 0x5/0x0");
+  EXPECT_EQ(target("-j MARK --or-mark 5"), "-j MARK --set-xmark 0x5/0x5");
+  EXPECT_EQ(target("-j CONNMARK --and-mark 5"), "-j CONNMARK --set-xmark 0x0/0xfffffffa");
+}
+
+TEST(ReadRule, TakesAnyProtocol) {
+  EXPECT_EQ(read_rule("-A C -p all -d 10.0.0.1/32 -j DROP"), read_rule("-A C -d 10.0.0.1/32 -j DROP"));
+  EXPECT_EQ(read_rule("-A C -p 0 -j DROP"), read_rule("-A C -j DROP"));
 }
 
 // --suppl-groups changes what --gid-owner says.

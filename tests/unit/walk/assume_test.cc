@@ -21,6 +21,8 @@ TEST(AssumedPod, HasTheInterfacesThatRulesName) {
   EXPECT_EQ(interfaces("-b * -c net+"), "net0");
   EXPECT_EQ(interfaces("-b * -c net+,net0,net1"), "net0 net1 net2");
   EXPECT_EQ(interfaces("-b * -c eth+"), "eth1");
+  EXPECT_EQ(interfaces("-b * -c et+"), "eth1");
+  EXPECT_EQ(interfaces("-b * -c ets+"), "ets0");
   EXPECT_EQ(interfaces("-b * -c x0,x1,x2,x3,x4,x5,x6,x7,x8,x9,x+"), "x0 x1 x2 x3 x4 x5 x6 x7 x8 x9 xA");
   std::string all = "-b * -c l+";
   std::string sorted;
