@@ -324,8 +324,10 @@ std::vector<Row> make_rows() {
   add(invalid_drop, mangle, prerouting, {ctstate(ConntrackStateMatch::invalid)}, Verdict::drop, "--drop-invalid",
       "what belongs to no connection is dropped");
 
-  // Istio 1.7 and 1.8 translated queries, and their source, and in 1.7 Envoy answered them, too.
+  // Istio 1.7 and 1.8 translated queries, and their source, and up to 1.7 Envoy answered them, too.
   constexpr std::uint16_t envoy_dns_port = 15013;
+  add(dns_redirect, nat, output, {udp, dport(dns_port)}, Redirect{envoy_dns_port}, "--redirect-dns",
+      "DNS over udp goes to the proxy's resolver, port {to} (Istio 1.6)");
   for (const std::uint16_t port : {std::uint16_t{proxy_dns_port}, envoy_dns_port}) {
     const Address loopback = Address::loopback(Family::ipv4);
     add(dns_redirect, nat, output, {udp, dport(dns_port)},

@@ -7,6 +7,7 @@
 
 #include "mesh/catalogue.h"
 #include "mesh/rule_words.h"
+#include "model/ports.h"
 
 namespace sidetrack {
 namespace {
@@ -40,7 +41,11 @@ Releases releases_of_dns(const Rule& rule) {
   if (rule.chain == istio_redirect) return {8, 8};
   const auto* protocol = match_of<ProtocolMatch>(rule);
   if (protocol != nullptr && *protocol == tcp) return {};  // has been in ISTIO_OUTPUT longer
-  return rule.chain == istio_output ? Releases{23, 24} : Releases{rule.table == Table::raw ? 9U : 7U, 22};
+  if (rule.chain == istio_output) return {23, 24};
+  if (rule.table == Table::raw) return {9, 22};
+  const auto* redirect = std::get_if<Redirect>(&rule.target);
+  if (redirect == nullptr) return {6, 22};
+  return redirect->port == proxy_dns_port ? Releases{9, 22} : Releases{6, 6};
 }
 
 // Read from what the last istio-iptables of each minor release programs.
