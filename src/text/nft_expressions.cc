@@ -138,7 +138,9 @@ class RuleMaker {
         frames_(listed.key.family == NFPROTO_ARP || listed.key.family == NFPROTO_BRIDGE) {}
 
   KernelRule make(const NftRule& rule) && {
+    if (listed_.lacks_extensions && rule.may_lack_match) words(text_condition, "[matches that nft may not print]");
     for (const NftStatement& each : rule.statements) take(each);
+    if (rule.lacks_target) words(text_end, "[a target that nft does not print]");
     const auto bytes = bytes_.all();
     return {++made_.handles, {bytes.begin(), bytes.end()}, rule.comment};
   }
@@ -170,7 +172,6 @@ class RuleMaker {
         {"quota", text_condition},
         {"ct count", text_condition},
         {"set", text_condition},
-        {"flow", text_condition},
         {"meter", text_condition},
         {"log", text_effect},
         {"last", text_effect},

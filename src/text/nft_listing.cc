@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "kernel/nft/nf_tables.h"
 #include "model/address.h"
 #include "model/scan.h"
 #include "rule/words.h"
@@ -27,7 +28,9 @@ bool is_one_of(std::string_view word, Texts words) { return std::ranges::find(wo
 struct NftToken {
   std::string text;
   bool quoted = false;
-  bool spaced = true;  // follows a blank
+  bool spaced = true;       // follows a blank
+  bool apart = false;       // follows several
+  bool ends_blank = false;  // a blank is all that follows
 };
 using Tokens = std::vector<NftToken>;
 
@@ -54,6 +57,7 @@ Tokens tokens_of(std::string_view line) {
         end = std::min(line.find_first_of(raw ? " {};()\"" : " {};,()\"", i), line.size());
       tokens.push_back({std::string(line.substr(i, end - i)), false, spaced});
     }
+    tokens.back().apart = line.substr(0, i).ends_with("  ");
     spaced = false;
     i = end;
   }
@@ -63,7 +67,11 @@ Tokens tokens_of(std::string_view line) {
     return size >= 3 && !tokens[size - 3].quoted && tokens[size - 3].text == "#" &&
            (tokens[size - 2].text == "handle" || tokens[size - 2].text == "progname");
   };
-  while (has_note()) tokens.resize(tokens.size() - 3);
+  while (has_note()) {
+    const bool apart = tokens[tokens.size() - 3].apart;
+    tokens.resize(tokens.size() - 3);
+    if (!tokens.empty()) tokens.back().ends_blank = apart;
+  }
   return tokens;
 }
 
@@ -94,6 +102,14 @@ constexpr std::string_view headers[] = {"ip",   "ip6",  "tcp",     "udp", "th", 
                                         "sctp", "dccp", "udplite", "esp", "ah", "comp", "ether",  "arp"};
 constexpr std::string_view comparisons[] = {"==", "!=", "<", ">", "<=", ">=", "!"};
 
+// What begins a condition, if no more of it is known; # one of iptables.
+constexpr std::string_view conditions[] = {"osf", "rt",  "ipsec", "exthdr", "frag", "hbh",     "dst",   "mh", "vlan",
+                                           "srh", "tcp", "ip",    "ip6",    "sctp", "symhash", "jhash", "#"};
+// What ends a rule: nft lets nothing that decides stand before it.
+constexpr std::string_view deciding[] = {"accept", "drop",   "continue", "return",     "jump",
+                                         "goto",   "vmap",   "redirect", "masquerade", "dnat",
+                                         "snat",   "tproxy", "xt",       "reject",     ""};
+
 // Words that say what a bit operation is, the weakest first.
 struct BitOperation {
   std::string_view sign, word;
@@ -121,6 +137,7 @@ class StatementReader {
         rule_.statements.push_back({*std::move(made), words_of(tokens_.subspan(start, at_ - start))});
       }
     }
+    doubt();
     return std::move(rule_);
   }
 
@@ -198,6 +215,16 @@ class StatementReader {
     if (!is_target && !decides && at_ > start) return NftNode("match");
     at_ = tokens_.size();
     return {};
+  }
+
+  // What is not understood may decide, where nothing behind it does.
+  void doubt() {
+    const auto may_decide = [](const NftStatement& each) {
+      const std::string_view words = each.words;
+      return each.word == "match" && each.parts.empty() && !is_one_of(words.substr(0, words.find(' ')), conditions);
+    };
+    const auto found = std::ranges::find_if(rule_.statements, may_decide);
+    if (found != rule_.statements.end() && !is_one_of(rule_.statements.back().word, deciding)) found->word.clear();
   }
 
   Read statement() {
@@ -470,6 +497,20 @@ void read_base(std::span<const NftToken> tokens, bool of_bridge, NftChain& chain
   }
 }
 
+// Whether nft 1.0.6 has left out the target: its blank is there.
+bool lacks_target(const NftRule& rule, const Tokens& tokens) {
+  static constexpr std::string_view before_targets[] = {"match", "counter", "limit", "quota", "ct count"};
+  return tokens.back().ends_blank && std::ranges::all_of(rule.statements, [](const NftStatement& each) {
+           return is_one_of(each.word, before_targets) || (each.word == "xt" && each.text(0) == "match");
+         });
+}
+// Whether it may have left out a match: blanks surround it, or it comes before what iptables never has first.
+bool may_lack_match(const Tokens& tokens) {
+  static constexpr std::string_view firsts[] = {"ip", "ip6", "iifname", "oifname", "tcp", "udp", "xt"};
+  const bool is_first = is_one_of(tokens[0].text, firsts) || (tokens.size() > 1 && tokens[1].text == "l4proto");
+  return !is_first || std::ranges::any_of(std::span(tokens).subspan(1), &NftToken::apart);
+}
+
 class TableReader {
  public:
   explicit TableReader(std::span<const PastedLine>& lines) : lines_(lines) {}
@@ -479,11 +520,13 @@ class TableReader {
     const auto table = std::ranges::find(head, "table", &NftToken::text);
     const auto before = static_cast<std::size_t>(table - head.begin());
     prefix_.assign(head.begin(), table);
+    made_.has_end = false;
     made_.key = {*nft_family(head.size() == before + 4 ? std::string_view(head[before + 1].text) : "ip"),
                  head[head.size() - 2].text};
     while (!lines_.empty() && !opens_nft_table(lines_.front().text)) {
       const Tokens tokens = line();
-      if (is_end(tokens)) break;
+      made_.has_end = is_end(tokens);
+      if (made_.has_end) break;
       read_object(tokens);
     }
     return std::move(made_);
@@ -500,11 +543,27 @@ class TableReader {
       tokens.resize(i--);
       if (!lines_.empty()) std::ranges::move(pasted_line(), std::back_inserter(tokens));
     }
+    for (std::size_t i = 0; i + 4 < tokens.size(); ++i) name_left_out(tokens, i);
     return tokens;
+  }
+  // Makes `xt match "owner"` of what nft 1.0.6 says: XT match owner not found. After a match the line breaks.
+  void name_left_out(Tokens& tokens, std::size_t at) {
+    const auto is = [&](std::size_t i, std::string_view text) {
+      return !tokens[at + i].quoted && tokens[at + i].text == text;
+    };
+    const bool is_match = is(1, "match");
+    if (!is(0, "XT") || (!is_match && !is(1, "target")) || !is(3, "not") || !is(4, "found")) return;
+    tokens[at].text = "xt";
+    const auto name_end = tokens.begin() + static_cast<std::ptrdiff_t>(at + 3);
+    tokens.erase(name_end, name_end + 2);
+    if (is_match && tokens.size() == at + 3 && !lines_.empty())
+      std::ranges::move(pasted_line(), std::back_inserter(tokens));
   }
   // Without the time or the name that a log has before each.
   Tokens pasted_line() {
     Tokens tokens = tokens_of(lines_.front().text);
+    if (!tokens.empty()) tokens.back().ends_blank = tokens.back().ends_blank || lines_.front().ends_blank;
+    is_cut_ = lines_.front().ends_text;
     lines_ = lines_.subspan(1);
     const auto is_digit = [](const NftToken& token) {
       return !token.text.empty() && std::isdigit(static_cast<unsigned char>(token.text[0])) != 0;
@@ -521,7 +580,11 @@ class TableReader {
       for (; seen < tokens.size(); ++seen) {
         if (!tokens[seen].quoted) depth += tokens[seen].text == "{" ? 1 : tokens[seen].text == "}" ? -1 : 0;
       }
-      if (depth <= 0 || lines_.empty() || opens_nft_table(lines_.front().text)) return;
+      if (depth <= 0) return;
+      if (lines_.empty() || opens_nft_table(lines_.front().text)) {
+        is_cut_ = true;
+        return;
+      }
       std::ranges::move(line(), std::back_inserter(tokens));
     }
   }
@@ -550,10 +613,19 @@ class TableReader {
       const bool is_base = tokens[0].text == "type" && tokens.size() > 3 && tokens[2].text == "hook";
       if (is_base) {
         read_base(tokens, made_.key.family == NFPROTO_BRIDGE, chain);
-      } else if (tokens[0].text != "comment" && tokens[0].text != "policy") {
-        chain.rules.push_back(StatementReader(tokens).read());
+      } else if (!is_cut_ && tokens[0].text != "comment" && tokens[0].text != "policy") {
+        chain.rules.push_back(rule_of(tokens));
       }
+      if (is_cut_) chain.rules.push_back({{{NftNode(), words_of(tokens) + " [cut off]"}}, {}});
     }
+  }
+
+  [[nodiscard]] NftRule rule_of(const Tokens& tokens) const {
+    NftRule rule = StatementReader(tokens).read();
+    if (!nft::is_of_iptables(made_.key)) return rule;
+    rule.lacks_target = lacks_target(rule, tokens);
+    rule.may_lack_match = may_lack_match(tokens);
+    return rule;
   }
 
   void read_set(const std::string& name) {
@@ -576,6 +648,7 @@ class TableReader {
 
   std::span<const PastedLine>& lines_;
   std::vector<NftToken> prefix_;
+  bool is_cut_ = false;  // the text, in what was read last
   NftTable made_;
 };
 

@@ -51,6 +51,9 @@ struct NftStatement : NftNode {
 struct NftRule {
   std::vector<NftStatement> statements;
   std::string comment;
+  // Of extensions of iptables, which nft 1.0.6 does not print if it has none of iptables' libraries.
+  bool lacks_target = false;
+  bool may_lack_match = false;  // or has a comment of iptables
 };
 
 struct NftChain {
@@ -73,7 +76,9 @@ struct NftTable {
   nft::TableKey key;
   std::string source;  // "FILE:LINE"
   bool dormant = false;
-  bool lost_flags = false;  // it has some, and the text does not say which
+  bool lost_flags = false;        // it has some, and the text does not say which
+  bool lacks_extensions = false;  // of iptables, in some of the rules
+  bool has_end = true;
   std::vector<NftChain> chains{};
   std::vector<NftSet> sets{};
   std::size_t other_objects = 0;  // counters, quotas, …

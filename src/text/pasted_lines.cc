@@ -81,6 +81,8 @@ std::vector<PastedLine> pasted_lines(std::string_view text) {
     } else {
       lines.push_back({number, std::string(content)});
     }
+    lines.back().ends_blank = line.ends_with(' ');
+    lines.back().ends_text = raw.data() + raw.size() == text.data() + text.size();
     is_continued = content.ends_with(" \\");
   }
   return lines;

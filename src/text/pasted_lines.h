@@ -11,6 +11,8 @@ namespace sidetrack {
 struct PastedLine {
   std::size_t number = 0;  // counted from 1
   std::string text;
+  bool ends_blank = false;  // a blank has been left out behind it
+  bool ends_text = false;   // without the end of a line
 };
 
 // Returns the lines of a text that was pasted into an issue or a chat, without what is added on the way: fences, quote

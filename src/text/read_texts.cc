@@ -116,11 +116,28 @@ class TextsReader {
       notes_.push_back(fmt::format("{}: read of iptables, which prints more of it than nft", fmt::join(twice, ", ")));
   }
 
+  // Of iptables' extensions, nft 1.0.6 says on standard error which ones it does not print.
+  void note_left_out() {
+    std::size_t targets = 0;
+    for (const NftTable& table : tables_) {
+      for (const NftChain& chain : table.chains)
+        targets += static_cast<std::size_t>(std::ranges::count(chain.rules, true, &NftRule::lacks_target));
+    }
+    if (targets == 0) return;
+    for (NftTable& table : tables_) table.lacks_extensions = nft::is_of_iptables(table.key);
+    read_.notes.push_back(fmt::format("targets of iptables that nft does not print: {}, and maybe matches; {}", targets,
+                                      ask_for_iptables));
+  }
+
   void add_nf_tables(bool leaves_agents) {
     nft::Dump dump;
     std::size_t extensions = 0;
     std::vector<std::string> empty_sets;
+    note_left_out();
     for (const NftTable& table : tables_) {
+      if (!table.has_end)
+        read_.notes.push_back(fmt::format("{}: the table {} has no closing brace: its end may be missing", table.source,
+                                          printable(nft::text(table.key))));
       if (table.lost_flags)
         read_.notes.push_back(
             fmt::format("{}: which flags the table {} has is not said: taken as not dormant; ask for "

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <variant>
+
 #include "rule/iptables.h"
 #include "text/read_texts.h"
 #include "unit/error_text.h"
@@ -11,6 +14,7 @@
 namespace sidetrack {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -42,6 +46,15 @@ std::vector<std::string> rule(std::string_view words, std::string_view table = "
       rules({fmt::format("table {} {{\n\tchain c {{\n\t\t{}\n\t}}\n\tchain d {{\n\t}}\n}}\n", table, words)});
   for (std::string& each : all) each.erase(0, table.size() + 1);
   return all;
+}
+
+// Whether the rule certainly has no end of its own.
+bool goes_on(std::string_view words) {
+  const std::string text = fmt::format("table inet t {{\n\tchain c {{\n\t\t{}\n\t}}\n}}\n", words);
+  const RulesOfTexts read_once = read({text});
+  return std::ranges::all_of(read_once.live.front().chains.front().rules, [](const LiveRule& each) {
+    return !std::holds_alternative<UnknownTarget>(each.rule.target);
+  });
 }
 
 std::string notes(const std::vector<std::string>& texts) {
@@ -91,6 +104,17 @@ TEST(NftText, KeepsWhatItDoesNotUnderstand) {
   EXPECT_EQ(rule("jhash ip saddr mod 2 seed 0x1 vmap { 0 : accept, 1 : jump d }").size(), 2U);
   EXPECT_THAT(rule("tcp dport @nowhere accept"), ElementsAre("-A c -p tcp tcp dport @nowhere -j ACCEPT"));
   EXPECT_THAT(rule("tcp dport accept"), Not(IsEmpty()));
+}
+
+TEST(NftText, LeavesOpenWhatMayDecide) {
+  EXPECT_THAT(rule("xyzzy to :123"), ElementsAre("-A c xyzzy to :123"));
+  for (const std::string_view words : {"xyzzy to :123", "frobnicate", "flow add @ft", "frobnicate counter",
+                                       "tcp dport 80 xyzzy log prefix \"accept\" meta mark set 0x1"})
+    EXPECT_FALSE(goes_on(words)) << words;
+  for (const std::string_view words : {"counter", "osf name \"Linux\" counter", "tcp option sack-perm exists counter",
+                                       "log prefix \"xyzzy\"", "limit rate 5/minute burst 7 packets"})
+    EXPECT_TRUE(goes_on(words)) << words;
+  EXPECT_THAT(rule("frobnicate tcp dport 80 accept"), ElementsAre("-A c frobnicate tcp dport 80 -j ACCEPT"));
 }
 
 TEST(NftText, ReadsTablesOfIptablesAsIptables) {
@@ -189,6 +213,59 @@ TEST(NftText, TakesWarningsOutOfRules) {
       ElementsAre("ip raw -A c -p udp -m string [options that nft does not print] -j CT [options that nft does "
                   "not print]",
                   "ip raw -A c -j DROP"));
+}
+
+std::string in_nat(std::string_view lines) { return fmt::format("table ip nat {{\n\tchain c {{\n{}\t}}\n}}\n", lines); }
+
+// nft 1.0.6 without the extensions of iptables leaves a blank for each, and says so on standard error.
+TEST(NftText, MissesWhatNftLeavesOut) {
+  const std::string text = in_nat(
+      "\t\t counter packets 0 bytes 0 return\n"
+      "\t\tmeta l4proto tcp  counter packets 0 bytes 0 return\n"
+      "\t\toifname \"lo\" counter packets 0 bytes 0\n"
+      "\t\tmeta l4proto tcp counter packets 0 bytes 0 \r\n");
+  EXPECT_THAT(rules({text}), ElementsAre("ip nat -A c [matches that nft may not print] -j RETURN",
+                                         "ip nat -A c -p tcp [matches that nft may not print] -j RETURN",
+                                         "ip nat -A c -o lo", "ip nat -A c -p tcp [a target that nft does not print]"));
+  EXPECT_THAT(notes({text}), HasSubstr("targets of iptables that nft does not print: 1, and maybe matches; ask for the "
+                                       "output of: iptables-save; ip6tables-save"));
+  EXPECT_THAT(rules({in_nat("\t\tcounter packets 0 bytes 0  # handle 2\n")}),
+              ElementsAre("ip nat -A c [matches that nft may not print] [a target that nft does not print]"));
+  const std::string whole = in_nat("\t\tmeta l4proto tcp  counter packets 0 bytes 0 return # handle 2\n");
+  EXPECT_THAT(rules({whole}), ElementsAre("ip nat -A c -p tcp -j RETURN"));  // a comment of iptables
+  EXPECT_THAT(notes({whole}), Not(HasSubstr("does not print")));
+  EXPECT_THAT(rule("counter packets 0 bytes 0 "), ElementsAre("-A c"));
+}
+
+TEST(NftText, TakesNamesOfWhatIsLeftOut) {
+  const std::string text = in_nat(
+      "\t\tXT match owner not found\n counter packets 0 bytes 0 return # handle 7\n"
+      "\t\tmeta l4proto tcp counter packets 0 bytes 0 XT target REDIRECT not found\n # handle 8\n"
+      "\t\tcounter packets 0 bytes 0 XT target LOG not found\n\n\t\taccept\n");
+  EXPECT_THAT(rules({text}),
+              ElementsAre("ip nat -A c -m owner [options that nft does not print] -j RETURN",
+                          "ip nat -A c -p tcp -j REDIRECT [options that nft does not print]",
+                          "ip nat -A c -j LOG [options that nft does not print]", "ip nat -A c -j ACCEPT"));
+  EXPECT_THAT(notes({text}), HasSubstr("of which nft prints the name alone: 3; ask for the output of: iptables-save"));
+}
+
+TEST(NftText, SaysWhereATextIsCutOff) {
+  const std::string text =
+      "table inet t {\n\tchain c {\n\t\ttcp dport { 80, 443 } accept\n\t\ttcp dport 8080 drop\n\t}\n}";
+  EXPECT_THAT(notes({text}), Not(HasSubstr("no closing brace")));
+  for (std::size_t size = text.find('{') + 1; size < text.size(); ++size) {
+    EXPECT_THAT(notes({text.substr(0, size)}),
+                HasSubstr("file1:1: the table inet t has no closing brace: its end may be missing"));
+  }
+  const auto cut_behind = [&](std::string_view words) {
+    return rules({text.substr(0, text.find(words) + words.size())});
+  };
+  EXPECT_THAT(cut_behind("{ 80,"), ElementsAre("inet t -A c tcp dport { 80, [cut off]"));
+  EXPECT_THAT(cut_behind("} accept"), ElementsAre("inet t -A c tcp dport { 80, 443 } accept [cut off]"));
+  EXPECT_THAT(cut_behind("dport 80"), Not(Contains(HasSubstr("-j DROP"))));
+  for (const std::string_view more : {"", "table ip nat {\n}\n"})
+    EXPECT_THAT(rules({fmt::format("table inet t {{\n\tchain c {{\n\t\ttcp dport {{ 80,\n{}", more)}),
+                ElementsAre("inet t -A c tcp dport { 80, [cut off]"));
 }
 
 TEST(NftText, ReadsPartsOfAListing) {
