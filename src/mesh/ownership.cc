@@ -78,13 +78,21 @@ bool has_dns_of_istio(const std::vector<LiveChain>& chains, Table table) {
   return table == Table::nat && has(table, dns_proxy_return) && has(table, dns_redirect);
 }
 
+// What tells of the rules of one table and family in built-in chains whether they may be Istio's.
+struct Signs {
+  bool older = false;   // those of releases before 1.25 count
+  bool dns = false;     // those about DNS of such releases do
+  bool tproxy = false;  // the table has a chain of Istio's
+};
+
 // Rules that Istio has in built-in chains, but for those of interfaces, which others have too; those about DNS where
 // they are as a whole.
-bool is_direct(const Rule& rule, Table table, bool with_dns) {
+bool is_direct(const Rule& rule, Table table, const Signs& signs) {
   using enum MeshRule;
   return std::ranges::any_of(catalogue(), [&](const Row& row) {
     if (row.table != table || row.id == excluded_interface_in || row.id == excluded_interface_out) return false;
-    if (is_of_dns(row.id) && !with_dns) return false;
+    if (is_of_dns(row.id) && !signs.dns) return false;
+    if (row.id == invalid_drop ? !signs.older : table == Table::mangle && !signs.tproxy) return false;
     return is_of(rule, row) && (row.id != tproxy_mark_proxy || marks_proxy(rule));
   });
 }
@@ -106,7 +114,7 @@ std::set<std::string> returned_interfaces(const LiveChain* chain, InterfaceDirec
   return names;
 }
 
-void mark_direct(Table table, const Direct& direct, bool with_dns) {
+void mark_direct(Table table, const Direct& direct, const Signs& signs) {
   const auto twins_of = [&](const LiveChain* chain, InterfaceDirection direction) {
     return table == Table::raw ? std::set<std::string>() : returned_interfaces(chain, direction);
   };
@@ -115,7 +123,7 @@ void mark_direct(Table table, const Direct& direct, bool with_dns) {
     for (LiveRule& live : direct.prerouting->rules) {
       const std::string* interface = returned_interface(live.rule, InterfaceDirection::in);
       if (interface != nullptr && (table == Table::nat || twins.contains(*interface))) live.ours = true;
-      if (is_direct(live.rule, table, with_dns)) live.ours = true;
+      if (is_direct(live.rule, table, signs)) live.ours = true;
     }
   }
   if (direct.output != nullptr) {
@@ -123,12 +131,26 @@ void mark_direct(Table table, const Direct& direct, bool with_dns) {
     for (LiveRule& live : direct.output->rules) {
       const std::string* interface = returned_interface(live.rule, InterfaceDirection::out);
       if (interface != nullptr && twins.contains(*interface)) live.ours = true;
-      if (is_direct(live.rule, table, with_dns)) live.ours = true;
+      if (is_direct(live.rule, table, signs)) live.ours = true;
     }
   }
-  if (direct.postrouting != nullptr && with_dns) {
+  if (direct.postrouting != nullptr && signs.dns) {
     for (LiveRule& live : direct.postrouting->rules) live.ours = live.ours || is_of(live.rule, MeshRule::dns_source);
   }
+}
+
+// Returns whether rules of releases before 1.25 may be there: not where those of a later one alone lead to its chains.
+// Else another program's rule would become Istio's as soon as Istio's are there.
+bool may_be_older(const std::vector<LiveChain>& chains, Family family) {
+  bool later = false;
+  bool older = false;
+  for (const LiveChain& chain : chains) {
+    if (chain.families != family || chain.table != Table::nat || chain.name != words::output) continue;
+    for (const LiveRule& live : chain.rules) {
+      if (is_of(live.rule, MeshRule::outbound_jump)) (live.rule.matches.empty() ? later : older) = true;
+    }
+  }
+  return older || !later;
 }
 
 // -m state --state ESTABLISHED -j ACCEPT; of 1.4 -i lo -d ::1 -j ACCEPT; -j REJECT: one after the other, as a whole.
@@ -186,16 +208,20 @@ void mark_ours(std::vector<LiveChain>& chains) {
   leave_others_of_cilium(chains);
   const Families with = with_sidecar(chains);
   for (Table table : all_tables) {
-    const bool with_dns = has_dns_of_istio(chains, table);
+    const bool has_dns = has_dns_of_istio(chains, table);
     for (Family family : with.list()) {
+      Signs signs;
+      signs.older = may_be_older(chains, family);
+      signs.dns = has_dns && signs.older;
       Direct direct;
       for (LiveChain& chain : chains) {
         if (chain.families != family || chain.table != table) continue;
+        signs.tproxy = signs.tproxy || chain.ours;
         if (chain.name == words::prerouting) direct.prerouting = &chain;
         if (chain.name == words::output) direct.output = &chain;
         if (chain.name == words::postrouting) direct.postrouting = &chain;
       }
-      mark_direct(table, direct, with_dns);
+      mark_direct(table, direct, signs);
     }
   }
   for (LiveChain& chain : chains) {

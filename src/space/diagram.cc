@@ -77,9 +77,7 @@ Diagrams::Node Diagrams::node_of(std::size_t level, std::size_t base) {
     return only;
   }
   // The lowest values first, which is what all parts are told by.
-  std::sort(first, last, [&](const Edge& a, const Edge& b) {
-    return sets_.lowest(a.values) < sets_.lowest(b.values);
-  });
+  std::sort(first, last, [&](const Edge& a, const Edge& b) { return sets_.lowest(a.values) < sets_.lowest(b.values); });
   const std::span<const Edge> edges(first, last);
   const std::size_t hash = hash_of(level, edges);
   if (2 * (nodes_.size() + 1) > table_.size()) grow_table();

@@ -140,7 +140,7 @@ class TextsReader {
                                           printable(nft::text(table.key))));
       if (table.lost_flags)
         read_.notes.push_back(
-            fmt::format("{}: which flags the table {} has is not said: taken as not dormant; ask for "
+            fmt::format("{}: the flags of the table {} are missing: taken as not dormant; ask for "
                         "the output of: nft list ruleset",
                         table.source, printable(nft::text(table.key))));
       MadeTable made = kernel_table(table);

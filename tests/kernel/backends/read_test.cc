@@ -133,7 +133,6 @@ TEST_F(Read, WhatIsNotUnderstoodIsOpaque) {
       "ip daddr & 255.0.255.0 == 10.0.1.0 drop",
       "tcp dport & 1 == 1 drop",
       "meta mark > 5 drop",
-      "fib daddr type local drop",
       "numgen random mod 2 == 0 drop",
       "ct original zone 5 drop",
       "meta pkttype broadcast drop",

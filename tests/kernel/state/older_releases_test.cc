@@ -118,5 +118,27 @@ TEST_P(OlderReleases, PartsOfThemAreNot) {
   for (const char* word : {"-j REJECT", "ESTABLISHED", "SNAT"}) EXPECT_THAT(left, HasSubstr(word));
 }
 
+// Another program's rules of such shapes stay beside rules of today, whether these are there or not.
+TEST_P(OlderReleases, AreNotSeenInRulesOfAnotherBesideLaterOnes) {
+  const Namespace pod;
+  load(pod, "iptables",
+       "*raw\n-A OUTPUT -p udp --dport 53 -m owner --uid-owner 99 -j CT --zone 1\nCOMMIT\n"
+       "*mangle\n-A PREROUTING -m conntrack --ctstate INVALID -j DROP\n"
+       "-A OUTPUT -p tcp -m connmark --mark 1337 -j CONNMARK --restore-mark\nCOMMIT\n"
+       "*nat\n-A OUTPUT -p udp --dport 53 -m owner --uid-owner 1337 -j RETURN\n"
+       "-A OUTPUT -p udp --dport 53 -j REDIRECT --to-ports 15053\nCOMMIT\n");
+  const std::string expected = saved(pod);
+  for (const Words& options : {Words{}, Words{"--redirect-dns", "--dns-server", "192.0.2.53"}}) {
+    const Words apply{
+        program_under_test(), "apply", "--ip-families", "ipv4", "--backend", fmt::format("iptables-{}", GetParam())};
+    for (int time = 0; time < 2; ++time) {
+      const Output applied = pod.program(apply + options);
+      EXPECT_EQ(applied.exit_code, 0) << applied.err;
+    }
+    pod.must({program_under_test(), "clean"});
+    EXPECT_EQ(saved(pod), expected);
+  }
+}
+
 }  // namespace
 }  // namespace sidetrack::netns

@@ -331,7 +331,7 @@ TEST(NftText, ReadsJson) {
   EXPECT_THAT(rules({"{\"nftables\": [{\"metainfo\": {}}]}"}), IsEmpty());
   std::string flags = document;
   flags.replace(flags.find("\"dormant\""), 9, "\"t\"");
-  EXPECT_THAT(notes({flags}), HasSubstr("file1:2: which flags the table inet t has is not said"));
+  EXPECT_THAT(notes({flags}), HasSubstr("file1:2: the flags of the table inet t are missing"));
 }
 
 TEST(NftText, RefusesJsonThatIsNotWhole) {
