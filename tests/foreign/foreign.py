@@ -147,7 +147,9 @@ def compare_with_packets(namespace, what, key_of_step, counters, packets, asked=
                 kinds[key_of_step(step)].add("passed" if never else step["kind"])
         matches = {key: bool(said & {"matched", "decided"}) for key, said in kinds.items() if "unknown" not in said}
         seen = counted(namespace, counters, packet)
-        for key in seen.keys() - kinds.keys():  # a rule of the other family
+        # One that is not named is of the other family, or behind the point where explain gives up.
+        gives_up = "possible paths" in json.dumps(trace["outcome"])
+        for key in seen.keys() - kinds.keys() if not gives_up else ():
             matches[key] = False
         wrong = {key for key, counts in seen.items() if matches.get(key, counts) != counts}
         # The kernel sends packets of its own, of neighbour discovery and of multicast groups, for some seconds after the
@@ -341,7 +343,7 @@ def rules_of_nft(program):
             left_alone(namespace, what, ["nftables", "iptables-nft"])
     print(f"nft: {made} rules of {rounds} rulesets, {refused} refused by nft or the kernel; of answers about real packets live, "
           f"from text and from JSON {decided} decided, {unknown} not known")
-    if min(decided) < 100 or min(decided) < .9 * max(decided) or refused > made / 2:
+    if min(decided) < 100 or min(decided) < .8 * max(decided) or refused > made / 2:
         fail("the generator makes too few rules")
 
 
