@@ -16,7 +16,7 @@
 namespace sidetrack {
 namespace {
 
-// What a mesh writes into built-in chains, and nothing marks as its own.
+// Names what a mesh writes into built-in chains without a mark of its own.
 enum class Unmarked : std::uint8_t {
   none,
   dns,     // -p udp --dport 53 with RETURN, REDIRECT to port 15053 or CT --zone: the shapes of Istio before 1.25

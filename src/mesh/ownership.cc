@@ -78,7 +78,7 @@ bool has_dns_of_istio(const std::vector<LiveChain>& chains, Table table) {
   return table == Table::nat && has(table, dns_proxy_return) && has(table, dns_redirect);
 }
 
-// What tells of the rules of one table and family in built-in chains whether they may be Istio's.
+// Says which rules of one table and family may be Istio's where they stand in built-in chains.
 struct Signs {
   bool older = false;   // those of releases before 1.25 count
   bool dns = false;     // those about DNS of such releases do

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What the kernel's table local has for an interface.
+// Returns what the kernel's table local has for an interface.
 #pragma once
 
 #include <vector>

@@ -29,7 +29,7 @@ std::vector<Side> with_joined_rules(std::vector<Side> sides) {
   return sides;
 }
 
-// What asks for a mark is unknown, then.
+// Makes all that asks for a mark unknown.
 void forget_marks(Side& side) {
   for (Live& live : side.live) {
     for (LiveChain& chain : live.chains) {
@@ -444,7 +444,7 @@ Leaf Regions::passed(Leaf leaf, const Passing& passing) {
   return leaf_of(decision.ending, passing.left_alone ? &*passing.left_alone : nullptr, false);
 }
 
-// What ends differently by two next hops is unknown.
+// Returns an unknown ending for what ends differently by two next hops.
 Leaf Regions::either(const Side& side, Leaf one, Leaf other) {
   Ending like_one = decisions_[other].ending;
   like_one.interface = decisions_[one].ending.interface;  // which hop it gets is another matter

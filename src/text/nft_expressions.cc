@@ -416,7 +416,7 @@ class RuleMaker {
     return look_up(keys.value_or(Keys()), statement.parts[1], false, true, statement);
   }
 
-  // Looks up a value, which the rest of the rule cannot know.
+  // Looks up a value that is unknown to the rest of the rule.
   bool look_up_value(const NftNode& value, const NftStatement& statement) {
     if (value.word != "map" || value.parts.size() != 2) return false;
     const auto keys = keys_of(value.parts[0]);

@@ -497,14 +497,14 @@ void read_base(std::span<const NftToken> tokens, bool of_bridge, NftChain& chain
   }
 }
 
-// Whether nft 1.0.6 has left out the target: its blank is there.
+// Returns whether nft 1.0.6 has omitted the target: its blank is there.
 bool lacks_target(const NftRule& rule, const Tokens& tokens) {
   static constexpr std::string_view before_targets[] = {"match", "counter", "limit", "quota", "ct count"};
   return tokens.back().ends_blank && std::ranges::all_of(rule.statements, [](const NftStatement& each) {
            return is_one_of(each.word, before_targets) || (each.word == "xt" && each.text(0) == "match");
          });
 }
-// Whether it may have left out a match: blanks surround it, or it comes before what iptables never has first.
+// Returns whether it may have omitted a match: blanks surround it, or it comes before what iptables never has first.
 bool may_lack_match(const Tokens& tokens) {
   static constexpr std::string_view firsts[] = {"ip", "ip6", "iifname", "oifname", "tcp", "udp", "xt"};
   const bool is_first = is_one_of(tokens[0].text, firsts) || (tokens.size() > 1 && tokens[1].text == "l4proto");

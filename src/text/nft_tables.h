@@ -13,7 +13,7 @@
 
 namespace sidetrack {
 
-// A value as nft prints it (80, 10.0.0.0/8, 1024-65535, tcp), without parts; or what is made of others:
+// Holds a value as nft prints it (80, 10.0.0.0/8, 1024-65535, tcp), which has no parts, or one that has parts:
 //
 //   payload PROTOCOL FIELD, meta KEY, ct KEY [DIRECTION], socket KEY   a key
 //   concat, list, set, | & ^                                           of any

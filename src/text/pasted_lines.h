@@ -11,7 +11,7 @@ namespace sidetrack {
 struct PastedLine {
   std::size_t number = 0;  // counted from 1
   std::string text;
-  bool ends_blank = false;  // a blank has been left out behind it
+  bool ends_blank = false;  // a blank behind it was removed
   bool ends_text = false;   // without the end of a line
 };
 

@@ -23,7 +23,7 @@ constexpr Key rt_keys[] = {{NFT_RT_CLASSID, "rt classid", 4},
                            {NFT_RT_NEXTHOP6, "rt ip6 nexthop", 16, true},
                            {NFT_RT_TCPMSS, "rt mtu", 2},
                            {NFT_RT_XFRM, "rt ipsec", 1}};
-// Of one direction of a connection, or of both.
+// Lists keys of one direction of a connection, or of both.
 constexpr Key ct_keys_of_direction[] = {{NFT_CT_L3PROTOCOL, "l3proto", 1},
                                         {NFT_CT_PROTOCOL, "protocol", 1},
                                         {NFT_CT_PROTO_SRC, "proto-src", 2, true},

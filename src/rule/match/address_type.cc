@@ -31,7 +31,7 @@ constexpr unsigned bits(auto... types) { return (0U | ... | (1U << types)); }
 
 using Answer = AddressTypeMatch::Answer;
 
-// What the kernel answers, in the order in which it looks.
+// Lists what the kernel answers, in the order in which it looks.
 class Answers {
  public:
   Answers(unsigned types, bool native, const PodView& pod, Family family, const std::string& device)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What the words of several extensions are made of; see plain_words.h.
+// Makes parts of words that several extensions have; see plain_words.h.
 #pragma once
 
 #include <fmt/format.h>
