@@ -11,7 +11,7 @@ file(GLOB injector_sources CONFIGURE_DEPENDS src/inject/injector/*.cc src/inject
 add_executable(sidetrack-injector ${injector_sources})
 target_include_directories(sidetrack-injector PRIVATE src)
 target_include_directories(sidetrack-injector SYSTEM PRIVATE ${Boost_INCLUDE_DIRS})
-target_link_libraries(sidetrack-injector PRIVATE sidetrack_flags libsidetrack fmt::fmt-header-only spdlog::spdlog_header_only
+target_link_libraries(sidetrack-injector PRIVATE sidetrack_flags libsidetrack spdlog::spdlog_header_only
   CLI11::CLI11 nlohmann_json::nlohmann_json OpenSSL::SSL OpenSSL::Crypto ${yaml} Threads::Threads)
 target_compile_options(sidetrack-injector PRIVATE $<$<CONFIG:Release>:-O2>)
 if(SIDETRACK_UNITY) # of src/inject/manifest alone: the others have little in common

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <cerrno>
+
 #include "model/error.h"
 #include "unit/error_text.h"
 #include "unit/temporary_file.h"

@@ -2,6 +2,8 @@
 // "@FILE" in the place of a list.
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include "unit/options_text.h"
 #include "unit/temporary_file.h"
 

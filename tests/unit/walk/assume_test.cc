@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include <cctype>
+
 #include "unit/asking.h"
 #include "walk/explain.h"
 
