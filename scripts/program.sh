@@ -1,6 +1,8 @@
 # Sourced by the scripts that ship the program.
 
 project_version() { sed -n 's/^project(sidetrack VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt; }
+release_notes() { awk -v version="$(project_version)" '/^## / { on = $2 == version; next } on' CHANGELOG.md; }
+chart_versions() { sed -n 's/^\(version\|appVersion\): "\?\([0-9.]*\)"\?$/\2/p' charts/sidetrack/Chart.yaml | sort -u; }
 project_git() { git -c safe.directory="$PWD" "$@"; } # root works in a user's checkout
 
 revision() { echo "${SIDETRACK_REVISION:-$(project_git rev-parse HEAD 2>/dev/null || echo unknown)}"; }

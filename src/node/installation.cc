@@ -41,7 +41,7 @@ constexpr const char* about_configurations =
 constexpr unsigned program_mode = 0755;
 constexpr unsigned configuration_mode = 0600;
 
-// "@(#)sidetrack 0.1.0", by which what(1), and version_in(), find the version of a program. Once in the file.
+// "@(#)sidetrack 0.2.0", by which what(1), and version_in(), find the version of a program. Once in the file.
 constexpr std::size_t version_mark_size = 14;
 constexpr auto marked_version = [] {
   std::array<char, version_mark_size + version.size() + 1> text{'@', '(', '#', ')', 's', 'i', 'd',

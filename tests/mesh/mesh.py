@@ -63,7 +63,7 @@ def install_by_helm(folder, image):
     chart_values |= chart_values.pop("pilot")
     (NODE / "helm-values.yaml").write_text(yaml.safe_dump(chart_values))
     shipped = (HERE.parents[1] / "container/istio-values.yaml").read_text()
-    (NODE / "istio-values.yaml").write_text(shipped.replace("localhost/sidetrack:0.1.0", image))
+    (NODE / "istio-values.yaml").write_text(shipped.replace("localhost/sidetrack:0.2.0", image))
     run(f"{folder}/helm", "upgrade", "istiod", f"{folder}/istiod", "--install", "--take-ownership", "--force-conflicts", "--namespace", "istio-system",
         "--values", str(NODE / "helm-values.yaml"), "--values", str(NODE / "istio-values.yaml"))
     wait_for_istiod()

@@ -430,7 +430,7 @@ def change_config_map(image):
     """Runs the command of docs/upgrade.md for that image."""
     page = (HERE.parents[1] / "docs/upgrade.md").read_text().splitlines()
     to, back = (line for line in page if line.startswith("    kubectl") and "proxy_init.image" in line)
-    run("bash", "-c", "set -o pipefail; " + (back if image == "proxyv2" else to.replace("REGISTRY/sidetrack:0.1.0", image)))
+    run("bash", "-c", "set -o pipefail; " + (back if image == "proxyv2" else to.replace("REGISTRY/sidetrack:0.2.0", image)))
 
 
 def phase_upgrade(phase, image, _):

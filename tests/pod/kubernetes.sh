@@ -69,7 +69,7 @@ check "docs/upgrade.md, ConfigMap: its first command succeeds" page docs/upgrade
 injector() { kubectl get configmap istio-sidecar-injector --namespace istio-system -o json | jq -cr "$1"; }
 image=$(injector '.data.values | fromjson | .global.proxy_init.image')
 check "docs/upgrade.md, ConfigMap: the injector's image is changed, and nothing else" is "$(injector '[.data.config, (.data.values | fromjson)]')" \
-  "[\"untouched\",{\"global\":{\"hub\":\"docker.io/istio\",\"proxy_init\":{\"image\":\"$registry/sidetrack:0.1.0\",\"forceApplyIptables\":false}}}]"
+  "[\"untouched\",{\"global\":{\"hub\":\"docker.io/istio\",\"proxy_init\":{\"image\":\"$registry/sidetrack:0.2.0\",\"forceApplyIptables\":false}}}]"
 manifest pod.yaml --arg image "$image" '.metadata.name = "injected" | .spec.initContainers[0].image = $image' | start
 check "injected: a pod with that image, from the registry, becomes ready" becomes_ready injected
 check "injected: the kubelet pulled the image" eventually 30 events_say injected "Successfully pulled image \"$image\""
@@ -131,7 +131,7 @@ eventually 30 more_requests 50 || true
 programs_again() { # in an ephemeral container: the kubelet runs istio-init only once while the app is there
   local args
   mapfile -t args < <(field "$pod" '.spec.initContainers[] | select(.name == "istio-init").args[]')
-  kubectl debug "$pod" --profile=netadmin --image=localhost/sidetrack:0.1.0 --container=again --env=ISTIO_DUAL_STACK=true -- \
+  kubectl debug "$pod" --profile=netadmin --image=localhost/sidetrack:0.2.0 --container=again --env=ISTIO_DUAL_STACK=true -- \
     sidetrack "${args[@]}" >/dev/null 2>&1
   eventually 60 ephemeral_ended_with 0 again
 }
@@ -187,7 +187,7 @@ check "node: nsenter and sidetrack show" says ISTIO_INBOUND 15006 -- nsenter -t 
 debugged_with() { # PROFILE WORDS…: what an ephemeral container of that profile says
   local profile=$1
   shift
-  kubectl debug "$pod" --profile="$profile" --image=localhost/sidetrack:0.1.0 --container="debugger-$profile" --target=app -- sidetrack show >/dev/null 2>&1
+  kubectl debug "$pod" --profile="$profile" --image=localhost/sidetrack:0.2.0 --container="debugger-$profile" --target=app -- sidetrack show >/dev/null 2>&1
   eventually 60 says "$@" -- kubectl logs "$pod" -c "debugger-$profile"
 }
 check "ephemeral container: with the profile netadmin sidetrack show tells the rules" debugged_with netadmin ISTIO_INBOUND 15006
