@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernel/nft/native.h"
 #include "mesh/catalogue.h"
 #include "mesh/describe.h"
 #include "mesh/ownership.h"
@@ -13,7 +12,7 @@ namespace sidetrack {
 namespace {
 
 // Istio's own nftables mode has one table for each of iptables', and so has its agent for ambient pods.
-constexpr std::string_view own_tables[] = {nft::own_table,     "istio-proxy-raw",   "istio-proxy-mangle",
+constexpr std::string_view own_tables[] = {own_nft_table,      "istio-proxy-raw",   "istio-proxy-mangle",
                                            "istio-proxy-nat",  "istio-ambient-raw", "istio-ambient-mangle",
                                            "istio-ambient-nat"};
 

@@ -11,6 +11,8 @@
 
 namespace sidetrack {
 
+inline constexpr const char* own_nft_table = "sidetrack";  // of nftables, where all rules are: table inet sidetrack
+
 // Names why a rule is there.
 struct RuleNotes {
   std::string flag;      // what asked for it: "-d 15020,15090"; empty if it is always there

@@ -14,8 +14,6 @@
 
 namespace sidetrack::nft {
 
-inline constexpr const char* own_table = "sidetrack";  // table inet sidetrack
-
 // A table, with its family as nf_tables numbers it (NFPROTO_INET, NFPROTO_IPV4, NFPROTO_IPV6).
 struct TableKey {
   std::uint8_t family = 0;

@@ -27,7 +27,7 @@ bool is_own_table(const TableKey& key, const MeshRules& mesh) {
 
 // ---- Reading.
 
-bool is_sidetracks(const KernelTable& table) { return table.key.name == own_table; }
+bool is_sidetracks(const KernelTable& table) { return table.key.name == own_nft_table; }
 
 // Istio's own native tables: istio-proxy-nat and the like hold the chains of one table each.
 Table table_of(const KernelTable& table, const std::string& chain) {
@@ -243,7 +243,7 @@ void change_nftables(const Live& seen, const Ruleset& wanted, Transaction& trans
     if (std::ranges::find(seen.own_tables, text(key)) != seen.own_tables.end()) transaction.delete_table(key);
   }
   const NativeTable table = native(transaction.keep(fold(wanted)), transaction.mesh());
-  if (!table.chains.empty()) add(transaction, inet(own_table), table);
+  if (!table.chains.empty()) add(transaction, inet(own_nft_table), table);
 }
 
 }  // namespace sidetrack::nft

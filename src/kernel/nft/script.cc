@@ -53,9 +53,9 @@ std::string nft_script(const Ruleset& ruleset, const MeshRules& mesh) {
   std::string script;
   const Text text(script);
   fmt::format_to(text, "# One transaction: the table is replaced whole, whether it is there or not.\n");
-  fmt::format_to(text, "add table inet {0}\ndelete table inet {0}\n", own_table);
+  fmt::format_to(text, "add table inet {0}\ndelete table inet {0}\n", own_nft_table);
   if (table.chains.empty()) return script;
-  fmt::format_to(text, "\ntable inet {} {{", own_table);
+  fmt::format_to(text, "\ntable inet {} {{", own_nft_table);
   for (const Set& set : table.sets) {
     if (!set.anonymous) print(set, text);
   }

@@ -48,7 +48,7 @@ inline std::string name_of(const Set& set) { return set.anonymous ? fmt::format(
 // The table as the kernel holds it.
 inline KernelTable stored(const NativeTable& table) {
   KernelTable made;
-  made.key = {NFPROTO_INET, own_table};
+  made.key = {NFPROTO_INET, own_nft_table};
   for (const Set& set : table.sets) {
     KernelSet& held = made.sets[name_of(set)];
     held.key_size = set.type.size;
