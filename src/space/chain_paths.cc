@@ -566,7 +566,7 @@ std::optional<Diagrams::Node> ChainPaths::of(const BaseChain& base, ChainIndex& 
   key.add(now.source_known);
   key.add(own_mark.has_value());
   if (asked.asks_marks() && (!own_mark || asked.changes_marks())) key.add(now.mark);
-  const auto [known, added] = known_.try_emplace(key.take());
+  const auto [known, added] = known_.try_emplace(std::string(key.bytes()));
   if (added) known->second = Build(*this, base, chains, packet, asked).run(own_mark);
   return known->second;
 }

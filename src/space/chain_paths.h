@@ -76,7 +76,7 @@ class ChainPaths {
   const Universe& universe_;
   Sets& sets_;
   Diagrams& diagrams_;
-  std::map<std::string, std::optional<Diagrams::Node>> known_;
+  std::unordered_map<std::string, std::optional<Diagrams::Node>> known_;
   std::deque<Path> paths_{1};  // by leaf; the first is none
   std::map<Key, Leaf> numbers_;
   Memo joined_;

@@ -350,8 +350,24 @@ Place place_of(Diagrams::Node first, Diagrams::Node by, const Parts& parts) {
 
 }  // namespace
 
+// Most states lead to one next one: two diagrams at a time are enough then.
+Diagrams::Node Diagrams::one_part(Node region, Node by, const Part& part, const PartOf& part_of) {
+  const Node inside = combined(region, part.inside, [](Leaf a, Leaf b) { return std::min(a, b); });
+  return combined(inside, by, [&](Leaf in, Leaf leaf) { return in == yes && part_of.contains(leaf) ? yes : no; });
+}
+
 Diagrams::Node Diagrams::after(Node known, Node by, std::span<const Part> parts, const PartOf& part_of,
                                const std::function<Leaf(Leaf, Leaf)>& change) {
+  if (parts.size() == 1) {
+    constexpr Leaf none = leaf(~Node{0});
+    const Node inside = combined(parts.front().inside, by,
+                                 [&](Leaf in, Leaf leaf) { return in == yes && part_of.contains(leaf) ? leaf : none; });
+    const Node made = combined(inside, parts.front().other, [&](Leaf leaf, Leaf other) {
+      return leaf == none || other == uncovered ? uncovered : change(leaf, other);
+    });
+    if (known == nothing()) return made;
+    return combined(known, made, [](Leaf there, Leaf leaf) { return there == uncovered ? leaf : there; });
+  }
   Walk walk(*this, parts, &part_of);
   ByPlace<Node> done;
   const auto go = [&](const auto& self, Node now, Node at, const Walk::Parts& all) -> Node {
@@ -379,6 +395,7 @@ Diagrams::Node Diagrams::after(Node known, Node by, std::span<const Part> parts,
 
 std::vector<Diagrams::Node> Diagrams::split(Node region, Node by, std::span<const Part> parts, const PartOf& part_of,
                                             Family family) {
+  if (parts.size() == 1) return {one_part(region, by, parts.front(), part_of)};
   std::vector<Part> insides;  // what they lead to does not matter
   for (const Part& part : parts) insides.push_back({part.inside, nothing()});
   Walk walk(*this, insides, &part_of);

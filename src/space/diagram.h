@@ -48,7 +48,7 @@ class Diagrams {
   [[nodiscard]] static Node whole(Leaf leaf) { return leaf | is_leaf_bit; }
   [[nodiscard]] static Node nothing() { return whole(uncovered); }
   [[nodiscard]] static bool is_leaf(Node node) { return (node & is_leaf_bit) != 0; }
-  [[nodiscard]] static Leaf leaf(Node node) { return node & ~is_leaf_bit; }
+  [[nodiscard]] static constexpr Leaf leaf(Node node) { return node & ~is_leaf_bit; }
   // By the values of one field: edges that have all of them, each once.
   [[nodiscard]] Node of_edges(Field field, const std::vector<Edge>& edges) {
     scratch_.insert(scratch_.end(), edges.begin(), edges.end());
@@ -110,6 +110,8 @@ class Diagrams {
   };
   class Walk;
 
+  // As split(), where there is one part.
+  Node one_part(Node region, Node by, const Part& part, const PartOf& part_of);
   // Of the edges above `base` in scratch_, which are taken away; those to one node are joined.
   Node node_of(std::size_t level, std::size_t base);
   std::span<const Edge> kept(std::span<const Edge> edges);

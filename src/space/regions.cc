@@ -318,14 +318,11 @@ void Regions::follow_all(Pod& pod, Node region, const Box& whole) {
     while (open != Diagrams::whole(no)) {
       const Transition& made = pod.at(state).transitions.emplace_back(transition(pod, state, open, whole));
       const std::vector<Node> parts = diagrams_.split(open, made.by, made.parts, made.part_of, family_of(sets_, whole));
+      const Node before = open;
       for (std::size_t i = 0; i < parts.size(); ++i) {
         if (made.next[i]) add(*made.next[i], rank + 1, parts[i]);
+        open = without(open, parts[i]);
       }
-      const Node before = open;
-      const Node left =
-          diagrams_.after(diagrams_.mapped(open, [](Leaf in) { return in == yes ? uncovered : no_such_packet; }),
-                          made.by, made.parts, made.part_of, [](Leaf, Leaf) { return no_such_packet; });
-      open = diagrams_.mapped(left, [](Leaf leaf) { return leaf == uncovered ? yes : no; });
       if (open == before) throw std::logic_error("a packet was followed and nothing is known of it");
     }
     pod.states.done(state) = all;

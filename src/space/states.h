@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "space/diagram.h"
@@ -17,10 +19,11 @@ class States {
   using Number = std::uint32_t;
   static constexpr Number start = 0;
 
-  Number of(const std::string& bytes) {
-    const auto [found, added] = numbers_.try_emplace(bytes, static_cast<Number>(done_.size()));
-    if (added) done_.push_back(Diagrams::whole(Diagrams::no));
-    return found->second;
+  Number of(std::string_view bytes) {
+    if (const auto found = numbers_.find(bytes); found != numbers_.end()) return found->second;
+    numbers_.emplace(bytes, static_cast<Number>(done_.size()));
+    done_.push_back(Diagrams::whole(Diagrams::no));
+    return static_cast<Number>(done_.size() - 1);
   }
   // Packets that were followed from there on: yes, no.
   Diagrams::Node& done(Number state) { return done_[state]; }
@@ -28,7 +31,10 @@ class States {
 
  private:
   std::deque<Diagrams::Node> done_{Diagrams::whole(Diagrams::no)};
-  std::unordered_map<std::string, Number> numbers_;
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  std::unordered_map<std::string, Number, Hash, std::equal_to<>> numbers_;
 };
 
 }  // namespace sidetrack::space

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/address.h"
@@ -26,7 +27,7 @@ class ChainIndex;
 struct Checkpoint {
   // All that decides about its further way beside its own fields, as bytes: packets that come here with the same ones
   // and answer alike from here on go the same way.
-  std::string state;
+  std::string_view state;
   // The way so far. Its last rule that leaves the packet alone is the reason for the outcome if none follows, unless
   // that is in the state (`decided`).
   const Trace& trace;

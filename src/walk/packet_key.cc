@@ -40,7 +40,8 @@ bool PacketWalk::checkpoint(std::optional<Hook> at, const Call* after) {
   const WalkState& packet = asked->packet_;
   std::optional<std::size_t> left_alone;
   if (!packet.left_alone.empty()) left_alone = packet.left_alone.back();
-  context_.known = !observer()->checkpoint({key.take(), packet.trace, left_alone, of_first || !packet.capture.empty()});
+  context_.known =
+      !observer()->checkpoint({key.bytes(), packet.trace, left_alone, of_first || !packet.capture.empty()});
   packet_.seen = context_.known;
   return !context_.known;
 }

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -14,14 +17,11 @@ namespace sidetrack {
 // The bytes of Checkpoint::state. A value of the packet's own is written as which one it is, any other as it is.
 class StateKey {
  public:
-  StateKey() { bytes_.reserve(usual_size); }
   template <typename Value>
-  requires(std::has_unique_object_representations_v<Value>) void add(const Value& value) {
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
-  }
+  requires(std::has_unique_object_representations_v<Value>) void add(const Value& value) { add(&value, sizeof value); }
   void add(const std::string& text) {
     add(text.size());
-    bytes_ += text;
+    add(text.data(), text.size());
   }
   void add(const Endpoint& endpoint) {
     add(endpoint.address_origin);
@@ -38,11 +38,27 @@ class StateKey {
     if (value) add(*value);
   }
 
-  [[nodiscard]] std::string take() { return std::move(bytes_); }
+  // Valid until more is added.
+  [[nodiscard]] std::string_view bytes() const { return {bytes_.get(), used_}; }
 
  private:
-  static constexpr std::size_t usual_size = 512;
-  std::string bytes_;
+  // A call for each of a hundred values of a key takes a tenth of the time of `map`.
+  [[gnu::always_inline]] void add(const void* value, std::size_t size) {
+    if (used_ + size > room_) grow(size);
+    std::memcpy(bytes_.get() + used_, value, size);
+    used_ += size;
+  }
+
+  void grow(std::size_t more) {
+    room_ = 2 * (used_ + more);
+    auto larger = std::make_unique_for_overwrite<char[]>(room_);
+    std::memcpy(larger.get(), bytes_.get(), used_);
+    bytes_ = std::move(larger);
+  }
+
+  std::size_t room_ = 1024;
+  std::size_t used_ = 0;
+  std::unique_ptr<char[]> bytes_ = std::make_unique_for_overwrite<char[]>(room_);
 };
 
 }  // namespace sidetrack
