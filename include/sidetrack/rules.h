@@ -49,7 +49,7 @@ class Rules {
   // Returns every rule with its flag and its reason, policy routing, and the configuration. Marks are numbers as `ip
   // rule` and iptables take them, in host byte order.
   [[nodiscard]] std::string json() const;
-  // Returns a drawing of the chains, both families.
+  // Returns a drawing of connections and of the chains, both families.
   [[nodiscard]] std::string svg() const;
 
   // Returns what should be looked at, a sentence each: "no name server in /etc/resolv.conf: DNS is not captured". They

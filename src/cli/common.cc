@@ -144,7 +144,7 @@ void write_out(std::string_view text) {
 std::string rendered(const CommandLine& line, const Plan& plan) {
   if (line.format == Format::json) return json(plan, line.config);
   if (line.format == Format::nft) return nft_script(plan.ruleset, istio_rules);
-  if (line.format == Format::svg) return svg(plan.ruleset, line.printed);
+  if (line.format == Format::svg) return svg(plan, line.config, line.printed);
   std::string text;
   for (Family family : line.printed.list()) text += iptables_restore(plan.ruleset, family);
   return text;

@@ -25,7 +25,7 @@ std::string Rules::ip6tables_restore() const {
 }
 std::string Rules::nft() const { return nft_script(values_->plan.ruleset, istio_rules); }
 std::string Rules::json() const { return sidetrack::json(values_->plan, values_->config); }
-std::string Rules::svg() const { return sidetrack::svg(values_->plan.ruleset, Families::both()); }
+std::string Rules::svg() const { return sidetrack::svg(values_->plan, values_->config, Families::both()); }
 
 const std::vector<std::string>& Rules::warnings() const noexcept { return values_->plan.warnings; }
 

@@ -31,11 +31,6 @@ std::string packet_line(const Packet& packet) {
   return line + ", " + states[static_cast<std::size_t>(packet.state)];
 }
 
-std::string reason_words(const Reason& reason) {
-  if (reason.sentence.empty()) return "";
-  return reason.flag.empty() ? reason.sentence : fmt::format("{} ({})", reason.sentence, shell_words(reason));
-}
-
 bool is_rule(const Step& step) { return step.kind >= Step::Kind::passed; }
 
 // Steps of the same chain of the same table are under one heading.

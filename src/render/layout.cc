@@ -17,6 +17,11 @@ std::string shell_quoted(std::string_view word) {
 
 std::string shell_words(const Reason& reason) { return reason.values == "*" ? reason.option + " '*'" : reason.flag; }
 
+std::string reason_words(const Reason& reason) {
+  if (reason.sentence.empty()) return "";
+  return reason.flag.empty() ? reason.sentence : fmt::format("{} ({})", reason.sentence, shell_words(reason));
+}
+
 std::string styled(std::string_view text, Style style, bool color) {
   static constexpr std::string_view codes[] = {"0", "1", "2", "32", "31", "33", "36"};
   if (!color || style == Style::plain || text.empty()) return std::string(text);

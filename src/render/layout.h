@@ -18,6 +18,9 @@ namespace sidetrack {
 // "-x 10.0.0.0/8", as it is given in a shell: a bare * in quotes.
 [[nodiscard]] std::string shell_words(const Reason& reason);
 
+// "all other outbound TCP goes to the proxy (-i '*')"
+[[nodiscard]] std::string reason_words(const Reason& reason);
+
 enum class Style : unsigned char { plain, bold, dim, green, red, yellow, cyan };
 
 // ANSI escapes around the text, if `color`.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "render/map_parts.h"
 
@@ -11,9 +12,7 @@ namespace sidetrack {
 namespace {
 
 constexpr std::size_t widest_row = 60;  // characters
-// In pixels. No font is asked: a character is as wide as the widest_row usual font has it on average.
-constexpr double of_character = 6.5;
-constexpr double of_line = 15;
+constexpr double row_line = 15;
 constexpr double row_padding = 10;
 constexpr double of_title = 26;
 constexpr double section_gap = 18;
@@ -47,17 +46,7 @@ std::vector<std::string> lines_of(const MapRow& row) {
 double width_of_lines(const std::vector<std::string>& lines) {
   std::size_t longest = 0;
   for (const std::string& line : lines) longest = std::max(longest, line.size());
-  return static_cast<double>(longest) * of_character;
-}
-
-std::string text_at(double x, double y, std::string_view words, std::string_view more = "") {
-  return fmt::format("<text x=\"{}\" y=\"{}\"{}>{}</text>\n", x, y, more, escaped(words));
-}
-
-std::string rectangle(double x, double y, double width, double height, Fate fate) {
-  return fmt::format(R"(<rect x="{}" y="{}" width="{}" height="{}" rx="6" fill="{}" stroke="{}"/>)"
-                     "\n",
-                     x, y, width, height, fill(fate), stroke(fate));
+  return static_cast<double>(longest) * sentence_character;
 }
 
 }  // namespace
@@ -86,13 +75,12 @@ std::string map_svg(space::Regions& regions, std::size_t side, const MapOptions&
     double at = y + of_title;
     for (const MapRow& row : section.rows) {
       const std::vector<std::string> lines = lines_of(row);
-      const double height = static_cast<double>(lines.size()) * of_line + row_padding;
-      rows += fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"#d0d7de\"/>\n", section_gap, at,
-                          section_gap + card, at);
+      const double height = static_cast<double>(lines.size()) * row_line + row_padding;
+      rows += separator(section_gap, at, card);
       for (std::size_t i = 0; i < lines.size(); ++i) {
         const bool is_why = !row.why.empty() && i + 1 == lines.size();
-        rows += text_at(section_gap + row_padding, at + row_padding / 2 + static_cast<double>(i) * of_line + 11,
-                        lines[i], is_why ? " fill=\"#57606a\"" : "");
+        rows += text_at(section_gap + row_padding, at + row_padding / 2 + static_cast<double>(i) * row_line + 11,
+                        is_why ? "why" : "sentence", lines[i]);
       }
       const auto to = static_cast<std::size_t>(std::ranges::find(ends, row.end, &Destination::text) - ends.begin());
       all.push_back({at + height / 2, to});
@@ -100,40 +88,33 @@ std::string map_svg(space::Regions& regions, std::size_t side, const MapOptions&
       ends[to].count += 1;
       at += height;
     }
-    cards += rectangle(section_gap, y, card, at - y, Fate::call);
-    cards += text_at(section_gap + row_padding, y + 17, section.title, " font-weight=\"bold\"");
+    cards += box(section_gap, y, card, at - y, 6, Fate::call);
+    cards += text_at(section_gap + row_padding, y + 17, "band", section.title);
     cards += rows;
     y = at + section_gap;
   }
   // Each beside what leads to it, as far as there is room.
-  std::vector<Destination*> order;
-  for (Destination& end : ends) order.push_back(&end);
-  std::ranges::stable_sort(order, {}, [](const Destination* end) { return end->wanted / end->count; });
+  std::multimap<double, Destination*> order;
+  for (Destination& end : ends) order.emplace(end.wanted / end.count, &end);
   double free = section_gap;
-  for (Destination* end : order) {
-    end->y = std::max(free, end->wanted / end->count - of_title / 2);
+  for (const auto& [wanted, end] : order) {
+    end->y = std::max(free, wanted - of_title / 2);
     free = end->y + of_title + section_gap;
   }
   const double left = section_gap + card + arrow_width;
   const double width = left + pill + section_gap;
   const double height = std::max(y, free);
-  std::string text = fmt::format(
-      R"(<svg xmlns="http://www.w3.org/2000/svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}" font-family="sans-serif" font-size="12">)"
-      "\n<title>What becomes of all traffic</title>\n<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n",
-      width, height);
-  for (const Arrow& arrow : all) {
-    const double x = section_gap + card;
-    const double to = ends[arrow.to].y + of_title / 2;
-    text += fmt::format("<path d=\"M {} {} C {} {} {} {} {} {}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"/>\n",
-                        x, arrow.from, x + arrow_width / 2, arrow.from, left - arrow_width / 2, to, left, to,
-                        stroke(ends[arrow.to].fate));
+  std::string text;
+  for (const Arrow& each : all) {
+    const Destination& end = ends[each.to];
+    text += arrow(curve(section_gap + card, each.from, left, end.y + of_title / 2), end.fate, false);
   }
   text += cards;
   for (const Destination& end : ends) {
-    text += rectangle(left, end.y, pill, of_title, end.fate);
-    text += text_at(left + row_padding, end.y + 17, end.text);
+    text += box(left, end.y, pill, of_title, 6, end.fate);
+    text += text_at(left + row_padding, end.y + 17, "sentence", end.text);
   }
-  return text + "</svg>\n";
+  return picture("What becomes of all traffic", width, height, text);
 }
 
 }  // namespace sidetrack

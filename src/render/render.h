@@ -30,9 +30,10 @@ namespace sidetrack {
 // The document of diff_json, with "probes"; "equal" is null if the rules could not be read.
 [[nodiscard]] std::string probe_json(const std::vector<ProbeResult>& results, const Comparison* compared);
 
-// Draws every chain with its rules in their order, and where each of them leads; chains that nothing leads to are left
-// out. The same on every machine: no font is measured.
-[[nodiscard]] std::string svg(const Ruleset& ruleset, Families families);
+// Draws how a connection goes in and out, with the rules that decide, and below it every chain with its rules in their
+// order, and where each of them leads; chains that nothing leads to are omitted. The same on every machine: no font is
+// measured.
+[[nodiscard]] std::string svg(const Plan& plan, const Config& config, Families families);
 
 struct TextOptions {
   bool color = false;

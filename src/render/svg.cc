@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The rules as a drawing. Each table of a hook is a band: its chains are cards that list their rules in order, and from
-// every rule an arrow leads to the chain that it calls, or to what becomes of the packet, on the right.
+// The rules as a drawing, below the connections that they are for. Each table of a hook is a band: its chains are cards
+// that list their rules in order, and from every rule an arrow leads to the chain that it calls, or to what becomes of
+// the packet, on the right.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 
 #include "mesh/catalogue.h"
 #include "mesh/describe.h"
+#include "render/connections_picture.h"
 #include "render/picture_parts.h"
 #include "render/render.h"
 #include "rule/fold.h"
@@ -46,19 +48,13 @@ std::string listener_label(std::uint16_t port, const Rule& rule) {
   return known.empty() ? fmt::format("port {}", port) : fmt::format("port {}: {}", port, known);
 }
 
-// ---- Sizes, in pixels. No font is asked: a character is as wide as the widest usual font has it on average,
-// in eighths, which doubles hold exactly: the drawing is the same on every processor.
-constexpr double sentence_character = 6.5;     // 12 px sans-serif
-constexpr double condition_character = 6.125;  // 10 px monospace
-constexpr std::size_t widest_text = 46;        // characters
-constexpr double line_height = 14;
+// ---- Sizes, in pixels.
+constexpr std::size_t widest_text = 46;  // characters
 constexpr double header = 24;
-constexpr double padding = 8;
 constexpr double pill_height = 26;
 constexpr double lane_height = 10;
 constexpr double space = 14;   // between what stands in one column
 constexpr double gutter = 56;  // between columns
-constexpr double margin = 20;
 
 double width_of(const std::vector<std::string>& lines, double character) {
   std::size_t longest = 0;
@@ -118,18 +114,15 @@ class Band {
     for (Item& item : items) item.column = item.is_chain ? item.column : pill_column;
     double bottom = top;
     for (std::size_t column = 0; column <= pill_column; ++column) {
-      std::vector<Item*> here;
-      for (Item& item : items) {
-        if (item.column == column) here.push_back(&item);
-      }
-      for (auto& [way, lane] : lanes) {
-        if (lane.column == column) here.push_back(&lane);
-      }
-      const auto best = [](const Item* item) { return item->wanted / std::max(item->arrows, 1.0); };
-      std::ranges::stable_sort(here, {}, best);
+      std::multimap<double, Item*> here;  // by the height that they should have
+      const auto add = [&](Item& item) {
+        if (item.column == column) here.emplace(item.wanted / std::max(item.arrows, 1.0), &item);
+      };
+      for (Item& item : items) add(item);
+      for (auto& [way, lane] : lanes) add(lane);
       double y = top;
-      for (Item* item : here) {
-        item->y = std::max(y, best(item) - item->door());
+      for (const auto& [best, item] : here) {
+        item->y = std::max(y, best - item->door());
         y = item->y + item->height + space;
       }
       bottom = std::max(bottom, y - space);
@@ -222,7 +215,7 @@ class Band {
 
 class Drawing {
  public:
-  Drawing(const Ruleset& ruleset, Families families) {
+  Drawing(const Ruleset& ruleset, Families families, Drawn connections) : connections_(std::move(connections)) {
     for (const Table table : all_tables) {
       for (Chain& chain : sidetrack::chains(ruleset, table, families)) chains_.push_back(std::move(chain));
     }
@@ -231,7 +224,8 @@ class Drawing {
   }
 
   std::string text() {
-    if (bands_.empty()) return framed(220, 60, svg_text(margin, 34, "sentence", "nothing is captured"));
+    constexpr std::string_view title = "What the rules do with a packet";
+    if (bands_.empty()) return picture(title, 220, 60, text_at(margin, 34, "sentence", "nothing is captured"));
     std::size_t pill_column = 0;
     for (const Placed& placed : bands_) pill_column = std::max(pill_column, placed.band.last_column() + 1);
     std::vector<double> widths(pill_column + 1, 0);
@@ -246,15 +240,17 @@ class Drawing {
       columns_.push_back({x, width});
       x += width + gutter;
     }
-    const double full_width = x - gutter + margin;
-    std::string body;
-    double y = margin;
+    // The connections are as wide as the chains below them: a page that makes the drawing narrower leaves them legible.
+    const double full_width = std::max(x - gutter + margin, connections_.width);
+    const double scale = connections_.body.empty() ? 1 : full_width / connections_.width;
+    std::string body = fmt::format("<g transform=\"scale({:.3f})\">\n{}</g>\n", scale, connections_.body);
+    double y = margin + connections_.height * scale;
     for (Placed& placed : bands_) {
-      body += svg_text(margin, y + 12, "band", placed.heading);
+      body += text_at(margin, y + 12, "band", placed.heading);
       y = placed.band.place(y + 26, pill_column) + 2 * margin;
       body += arrows(placed.band) + boxes(placed.band);
     }
-    return framed(full_width, y - margin, body);
+    return picture(title, full_width, y - margin, body);
   }
 
  private:
@@ -280,46 +276,6 @@ class Drawing {
     }
   }
 
-  static std::string svg_text(double x, double y, std::string_view style, std::string_view text) {
-    return fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" class=\"{}\">{}</text>\n", x, y, style, escaped(text));
-  }
-
-  static std::string framed(double width, double height, const std::string& body) {
-    std::string markers;
-    for (const Fate fate : {Fate::onward, Fate::proxy, Fate::call, Fate::change, Fate::drop}) {
-      markers += fmt::format(
-          "<marker id=\"to-{0}\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" "
-          "orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"{1}\"/></marker>\n",
-          static_cast<int>(fate), stroke(fate));
-    }
-    return fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
-        "{1:.0f}\" "
-        "role=\"img\">\n"
-        "<title>What the rules do with a packet</title>\n"
-        "<style>\n"
-        "text {{ fill: #1f2328; font: 12px sans-serif }}\n"
-        ".band {{ font: bold 13px sans-serif }}\n"
-        ".chain {{ font: bold 12px monospace }}\n"
-        ".condition {{ font: 10px monospace; fill: #57606a }}\n"
-        "</style>\n"
-        "<defs>\n{2}</defs>\n"
-        "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
-        "{3}</svg>\n",
-        width, height, markers, body);
-  }
-
-  std::string line(const std::string& path, Fate fate, bool ends) const {
-    return fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"{}/>\n", path, stroke(fate),
-                       ends ? fmt::format(" marker-end=\"url(#to-{})\"", static_cast<int>(fate)) : "");
-  }
-
-  static std::string curve(double x, double y, double to_x, double to_y) {
-    const double middle = (x + to_x) / 2;
-    return fmt::format("M{:.0f} {:.0f}C{:.0f} {:.0f} {:.0f} {:.0f} {:.0f} {:.0f}", x, y, middle, y, middle, to_y, to_x,
-                       to_y);
-  }
-
   // Several rules that lead the same way share a lane, and what follows it.
   std::string arrows(const Band& band) const {
     std::string text;
@@ -329,7 +285,7 @@ class Drawing {
     const auto draw = [&](std::size_t card, std::size_t target, std::size_t column, double x, double y) {
       const Item& next = stop(card, target, column);
       const bool ends = &next == &band.items[target];
-      text += line(curve(x, y, columns_[column].x, next.y + next.door()), band.items[target].fate, ends);
+      text += arrow(curve(x, y, columns_[column].x, next.y + next.door()), band.items[target].fate, ends);
     };
     for (const auto& [card, rows] : band.rows) {
       const Item& from = band.items[card];
@@ -341,8 +297,8 @@ class Drawing {
     for (const auto& [way, lane] : band.lanes) {
       const auto& [card, target, column] = way;
       const double right = columns_[column].x + columns_[column].width;
-      text += line(fmt::format("M{:.0f} {:.0f}H{:.0f}", columns_[column].x, lane.y + lane.door(), right),
-                   band.items[target].fate, false);
+      text += arrow(fmt::format("M{:.0f} {:.0f}H{:.0f}", columns_[column].x, lane.y + lane.door(), right),
+                    band.items[target].fate, false);
       draw(card, target, column + 1, right, lane.y + lane.door());
     }
     return text;
@@ -353,20 +309,16 @@ class Drawing {
     for (std::size_t i = 0; i < band.items.size(); ++i) {
       const Item& item = band.items[i];
       const double x = columns_[item.column].x;
-      text += fmt::format(
-          "<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\" rx=\"{:.0f}\" fill=\"{}\" "
-          "stroke=\"{}\"/>\n",
-          x, item.y, item.width, item.height, item.is_chain ? 6 : pill_height / 2,
-          item.is_chain ? "#ffffff" : fill(item.fate), stroke(item.fate));
+      text += box(x, item.y, item.width, item.height, item.is_chain ? 6 : pill_height / 2, item.fate,
+                  item.is_chain ? " card" : "");
       const std::string_view style = item.is_chain ? "chain" : item.fate == Fate::change ? "condition" : "sentence";
-      text += svg_text(x + padding + (item.is_chain ? 0 : 2), item.y + 17, style, item.title);
+      text += text_at(x + padding + (item.is_chain ? 0 : 2), item.y + 17, style, item.title);
       if (!item.is_chain) continue;
       for (const Row& row : band.rows.at(i)) {
         double y = item.y + row.y;
-        text += fmt::format("<path d=\"M{:.0f} {:.0f}h{:.0f}\" stroke=\"#d0d7de\"/>\n", x, y, item.width);
-        for (const std::string& part : row.sentence) text += svg_text(x + padding, y += line_height, "sentence", part);
-        for (const std::string& part : row.condition)
-          text += svg_text(x + padding, y += line_height, "condition", part);
+        text += separator(x, y, item.width);
+        for (const std::string& part : row.sentence) text += text_at(x + padding, y += line_height, "sentence", part);
+        for (const std::string& part : row.condition) text += text_at(x + padding, y += line_height, "condition", part);
       }
     }
     return text;
@@ -375,13 +327,14 @@ class Drawing {
   std::vector<Chain> chains_;
   std::vector<Placed> bands_;
   std::vector<Column> columns_;
+  Drawn connections_;
 };
 
 }  // namespace
 
-std::string svg(const Ruleset& ruleset, Families families) {
-  const Ruleset folded = of_families(ruleset, families);
-  return Drawing(folded, families).text();
+std::string svg(const Plan& plan, const Config& config, Families families) {
+  const Ruleset folded = of_families(plan.ruleset, families);
+  return Drawing(folded, families, connections_picture(plan, config, families)).text();
 }
 
 }  // namespace sidetrack

@@ -119,14 +119,13 @@ std::map<std::filesystem::path, std::string> pages_and_drawings() {
   const auto scenario = std::ranges::find(scenarios(), "virtual-interfaces-ranges", &Scenario::name);
   const Plan plan = planned(*scenario).plan;
   space::Regions regions({{assumed_pod(plan), {as_live(plan.ruleset, BackendKind::nftables)}}});
-  const Ruleset drawn =
-      planned(*std::ranges::find(scenarios(), "exclude-interfaces-tproxy", &Scenario::name)).plan.ruleset;
+  const Planned drawn = planned(*std::ranges::find(scenarios(), "exclude-interfaces-tproxy", &Scenario::name));
   std::string all = help();
   for (const CommandInfo& command : commands()) all += "\n" + help(command.command);
   return {{folder / "help", all},
           {folder / "manual", manual(read_file(SIDETRACK_SOURCE_DIR "/docs/sidetrack.8.in"))},
           {folder / "map.svg", map_svg(regions, 0, {})},
-          {folder / "rules.svg", svg(drawn, Families::both())}};
+          {folder / "rules.svg", svg(drawn.plan, drawn.line.config, Families::both())}};
 }
 
 }  // namespace sidetrack

@@ -124,7 +124,7 @@ std::map<std::string, std::string> pages() {
   }
   for (const Picture& picture : picture_table) {
     const Planned planned = sidetrack::planned(scenario(picture));
-    result["docs/" + std::string(picture.file)] = svg(planned.plan.ruleset, planned.line.printed);
+    result["docs/" + std::string(picture.file)] = svg(planned.plan, planned.line.config, planned.line.printed);
   }
   return result;
 }

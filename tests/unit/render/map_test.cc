@@ -162,10 +162,10 @@ TEST(MapPicture, ColoursTheEnds) {
   const Nat from_elsewhere{End::source, AddressRange::parse("192.0.2.77"), {}, "-j SNAT --to-source 192.0.2.77"};
   const Nat to_elsewhere{
       End::destination, AddressRange::parse("192.0.2.77"), {}, "-j DNAT --to-destination 192.0.2.77"};
-  const std::string lost = "fill=\"#ffebe9\" stroke=\"#cf222e\"";
-  const std::string as_it_is = "fill=\"#dafbe1\" stroke=\"#2da44e\"";
-  const std::string proxy = "fill=\"#ddf4ff\" stroke=\"#0969da\"";
-  const std::string changed = "fill=\"#fff8c5\" stroke=\"#9a6700\"";
+  const std::string lost = "class=\"drop\"";
+  const std::string as_it_is = "class=\"onward\"";
+  const std::string proxy = "class=\"proxy\"";
+  const std::string changed = "class=\"change\"";
   for (const auto& [side, end, color] : std::vector<std::tuple<Side, std::string, std::string>>{
            {with(Table::filter, "OUTPUT", Verdict::drop), "dropped", lost},
            {with(Table::filter, "OUTPUT", Verdict::drop), "leaves untouched, by eth0", as_it_is},
