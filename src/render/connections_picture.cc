@@ -133,7 +133,7 @@ class Connections {
   std::string deciding;
 
  private:
-  // The first of each of some ranges, of this family if it has one, before the usual ones.
+  // The first of each of some ranges, of this family if it has one, before the usual ones. Loopback is no other host.
   static std::vector<std::uint16_t> firsts(const std::vector<PortRange>& ranges, std::vector<std::uint16_t> usual) {
     const std::size_t tried = std::min(ranges.size(), most_values);
     for (std::size_t i = tried; i > 0; --i) usual.insert(usual.begin(), ranges[i - 1].first);
@@ -142,7 +142,7 @@ class Connections {
   [[nodiscard]] std::vector<Address> firsts(const std::vector<AddressRange>& ranges, std::vector<Address> usual) const {
     std::vector<Address> result;
     for (const AddressRange& range : ranges) {
-      if (range.family() != family_ || result.size() == most_values) continue;
+      if (range.family() != family_ || range.first.is_loopback() || result.size() == most_values) continue;
       Address host = range.first;
       host.bytes[host.size() - 1] |= 10;  // not the address of a network itself
       result.push_back(range.contains(host) ? host : range.first);

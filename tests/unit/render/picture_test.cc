@@ -167,6 +167,8 @@ TEST(Connections, SayWhatIsNotCaptured) {
   EXPECT_THAT(words, IsSupersetOf({"Envoy inbound", "no rule captures it", "a service"}));
   EXPECT_THAT(words, Not(Contains("Envoy outbound")));
   EXPECT_THAT(connections_of("-i * --ip-families ipv4"), Not(Contains("Envoy inbound")));
+  // A captured loopback address is no other host.
+  EXPECT_THAT(connections_of("-i 127.1.2.3/32 --ip-families ipv4"), Contains("10.96.0.10:80"));
 }
 
 // Rules that are the same but for addresses are drawn once.
