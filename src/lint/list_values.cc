@@ -47,6 +47,7 @@ class ValuesOf : public sidetrack::Asked {
   // In no list of an option.
   void interface(InterfaceDirection, const std::string&) override {}
   void address_type(const AddressTypeMatch&) override {}
+  void ends(const ConnectionMatch&) override {}
   void protocol(Protocol) override {}
   void socket() override {}
   void cgroup(const std::string&) override {}

@@ -12,6 +12,7 @@
 namespace sidetrack {
 
 struct AddressTypeMatch;
+struct ConnectionMatch;
 
 enum class InterfaceDirection : std::uint8_t { in, out };
 enum class OwnerKind : std::uint8_t { uid, gid };
@@ -28,6 +29,7 @@ class Asked {
   virtual void interface(InterfaceDirection direction, const std::string& name) = 0;  // eth0, eth+
   virtual void addresses(End end, const std::vector<AddressRange>& ranges) = 0;
   virtual void address_type(const AddressTypeMatch& match) = 0;  // see AddressTypeMatch::answers
+  virtual void ends(const ConnectionMatch& match) = 0;           // see ConnectionMatch::questions
   virtual void protocol(Protocol protocol) = 0;
   virtual void ports(End end, const std::vector<PortRange>& ports) = 0;
   virtual void ids(OwnerKind kind, const std::vector<IdRange>& ids) = 0;

@@ -17,6 +17,7 @@ struct TcpFlagsMatch;
 struct OwnerMatch;
 struct ConntrackStateMatch;
 struct ConntrackDirectionMatch;
+struct ConnectionMatch;
 struct MarkMatch;
 struct ConnmarkMatch;
 struct SocketMatch;
@@ -26,9 +27,10 @@ struct CommentMatch;
 struct UnknownMatch;
 
 // In the order in which the kernel asks: xtables keeps interface, address and protocol in the header of a rule.
-using Match = std::variant<InterfaceMatch, AddressMatch, ProtocolMatch, PortMatch, EitherPortMatch, TcpFlagsMatch,
-                           OwnerMatch, ConntrackStateMatch, ConntrackDirectionMatch, MarkMatch, ConnmarkMatch,
-                           SocketMatch, SetMatch, AddressTypeMatch, CgroupMatch, CommentMatch, UnknownMatch>;
+using Match =
+    std::variant<InterfaceMatch, AddressMatch, ProtocolMatch, PortMatch, EitherPortMatch, TcpFlagsMatch, OwnerMatch,
+                 ConntrackStateMatch, ConntrackDirectionMatch, ConnectionMatch, MarkMatch, ConnmarkMatch, SocketMatch,
+                 SetMatch, AddressTypeMatch, CgroupMatch, CommentMatch, UnknownMatch>;
 
 struct Verdict;
 struct Jump;

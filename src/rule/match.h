@@ -13,6 +13,7 @@
 #include "rule/match/address_type.h"
 #include "rule/match/cgroup.h"
 #include "rule/match/comment.h"
+#include "rule/match/connection.h"
 #include "rule/match/conntrack.h"
 #include "rule/match/interface.h"
 #include "rule/match/mark.h"

@@ -13,6 +13,19 @@ namespace sidetrack {
 class Observer;
 struct PodView;
 
+// What address translation makes of a connection: an end of its first packet, before and after.
+struct Translation {
+  Endpoint before;
+  Endpoint after;
+  bool after_known = true;  // false: the kernel chooses
+  friend bool operator==(const Translation&, const Translation&) = default;
+};
+struct Connection {
+  std::optional<Translation> destination;
+  std::optional<Translation> source;
+  friend bool operator==(const Connection&, const Connection&) = default;
+};
+
 // A packet as a rule sees it at one hook.
 struct PacketAtHook {
   Protocol protocol = Protocol::tcp;
@@ -26,6 +39,7 @@ struct PacketAtHook {
   std::optional<std::string> cgroup;  // of the socket; nothing: not known
   ConnectionState state = ConnectionState::new_;
   std::optional<std::uint32_t> connmark;  // nothing: no connection (state invalid)
+  Connection connection;                  // as far as rules have translated it
   bool native = false;                    // the rule is of native nf_tables expressions, not of xt's
   bool tracked = true;                    // conntrack has seen it; before that it is invalid, and has no connmark
   bool untracked = false;                 // a rule keeps conntrack from it
@@ -40,6 +54,9 @@ struct PacketAtHook {
 
 enum class Truth : std::uint8_t { no, yes, unknown };
 [[nodiscard]] constexpr Truth known(bool holds) { return holds ? Truth::yes : Truth::no; }
+[[nodiscard]] constexpr Truth negated_if(bool negated, Truth truth) {
+  return truth == Truth::unknown ? truth : known((truth == Truth::yes) != negated);
+}
 
 // Why connection tracking knows nothing of the packet; nullptr: it knows its connection.
 [[nodiscard]] const char* without_connection(const PacketAtHook& packet);

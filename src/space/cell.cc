@@ -165,6 +165,12 @@ class Cell::AskedOf : public Asked {
     for (const auto& answer : match.answers(packet_))
       cell_.of_address(result_, packet_.at(match.end).address, cell_.sets_.of(intervals_of(answer.ranges)));
   }
+  void ends(const ConnectionMatch& match) override {
+    for (const auto& [endpoint, ranges, ports] : match.questions(packet_)) {
+      if (!ranges.empty()) cell_.of_address(result_, endpoint.address, cell_.sets_.of(intervals_of(ranges)));
+      if (!ports.empty()) of_port(endpoint.port, cell_.sets_.of(intervals_of(ports)));
+    }
+  }
   void protocol(Protocol protocol) override {
     const Protocol icmp_of_family =
         cell_.packet_.destination->family == Family::ipv4 ? Protocol::icmp : Protocol::icmpv6;
@@ -172,17 +178,7 @@ class Cell::AskedOf : public Asked {
     const Value which = protocol == Protocol::tcp ? tcp : protocol == Protocol::udp ? udp : icmp;
     add(Field::protocol, cell_.sets_.single(which));
   }
-  void ports(End end, const std::vector<PortRange>& ports) override {
-    add(Field::protocol, cell_.with_ports());
-    if (!sidetrack::has_ports(packet_.protocol)) return;
-    const std::optional<std::uint16_t>& port = packet_.at(end).port;
-    const Sets::Id asked = port ? values(ports) : cell_.sets_.single(by_kernel);
-    if (port == cell_.packet_.destination_port) add(Field::destination_port, asked);
-    if (port == cell_.packet_.source_port) {
-      add(Field::source_port, asked);
-      if (port) add(Field::source_port, cell_.sets_.single(by_kernel));
-    }
-  }
+  void ports(End end, const std::vector<PortRange>& ports) override { of_port(packet_.at(end).port, values(ports)); }
   void ids(OwnerKind kind, const std::vector<IdRange>& ids) override {
     if (packet_.owner_known && packet_.owner) add(kind == OwnerKind::uid ? Field::uid : Field::gid, values(ids));
   }
@@ -199,6 +195,16 @@ class Cell::AskedOf : public Asked {
   void connection() override {}  // of the state, which all share
 
  private:
+  void of_port(const std::optional<std::uint16_t>& port, Sets::Id ports) {
+    add(Field::protocol, cell_.with_ports());
+    if (!sidetrack::has_ports(packet_.protocol)) return;
+    const Sets::Id asked = port ? ports : cell_.sets_.single(by_kernel);
+    if (port == cell_.packet_.destination_port) add(Field::destination_port, asked);
+    if (port == cell_.packet_.source_port) {
+      add(Field::source_port, asked);
+      if (port) add(Field::source_port, cell_.sets_.single(by_kernel));
+    }
+  }
   [[nodiscard]] Sets::Id own(Field field) const { return cell_.sets_.single(cell_.point_[index(field)]); }
   void add(Field field, Sets::Id values) { result_.push_back({field, values}); }
   // Those that the match names, whether it is negated or not.

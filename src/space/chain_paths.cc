@@ -354,20 +354,21 @@ class ChainPaths::Build::Fields : public Asked {
     for (const auto& answer : match.answers(build_.now_)) sets.push_back(sets_.of(intervals_of(answer.ranges)));
     add(endpoint.address_origin == Origin::source ? Field::source : Field::destination, sets);
   }
+  void ends(const ConnectionMatch& match) override {
+    for (const auto& [endpoint, ranges, ports] : match.questions(build_.now_)) {
+      if (!ranges.empty() && endpoint.address_origin != Origin::constant) {
+        const bool is_source = endpoint.address_origin == Origin::source;
+        add(is_source ? Field::source : Field::destination, {sets_.of(intervals_of(ranges))});
+      }
+      if (!ports.empty()) of_port(endpoint, sets_.of(intervals_of(ports)));
+    }
+  }
   void protocol(Protocol protocol) override {
     const Protocol icmp_of_family = build_.packet_.family == Family::ipv4 ? Protocol::icmp : Protocol::icmpv6;
     if (!sidetrack::has_ports(protocol) && protocol != icmp_of_family) return;
     add(Field::protocol, {sets_.single(protocol == Protocol::tcp ? tcp : protocol == Protocol::udp ? udp : icmp)});
   }
-  void ports(End end, const std::vector<PortRange>& ports) override {
-    add(Field::protocol, {sets_.of({{tcp, udp}})});
-    const Endpoint& endpoint = build_.now_.at(end);
-    if (endpoint.port_origin == Origin::constant) return;
-    const bool is_source = endpoint.port_origin == Origin::source;
-    std::vector<Sets::Id> all{listed(ports)};
-    if (is_source) all.insert(all.begin(), sets_.single(by_kernel));
-    add(is_source ? Field::source_port : Field::destination_port, all);
-  }
+  void ports(End end, const std::vector<PortRange>& ports) override { of_port(build_.now_.at(end), listed(ports)); }
   void ids(OwnerKind kind, const std::vector<IdRange>& ids) override {
     if (build_.now_.owner_known && build_.now_.owner)
       add(kind == OwnerKind::uid ? Field::uid : Field::gid, {listed(ids)});
@@ -385,6 +386,14 @@ class ChainPaths::Build::Fields : public Asked {
   void connection() override {}
 
  private:
+  void of_port(const Endpoint& endpoint, Sets::Id ports) {
+    add(Field::protocol, {sets_.of({{tcp, udp}})});
+    if (endpoint.port_origin == Origin::constant) return;
+    const bool is_source = endpoint.port_origin == Origin::source;
+    std::vector<Sets::Id> all{ports};
+    if (is_source) all.insert(all.begin(), sets_.single(by_kernel));
+    add(is_source ? Field::source_port : Field::destination_port, all);
+  }
   void add(Field field, const std::vector<Sets::Id>& sets) {
     const auto found = std::ranges::find(result_, field, &Asks::field);
     Asks& asks = found != result_.end() ? *found : result_.emplace_back(Asks{field, {}});
@@ -414,6 +423,11 @@ void ChainPaths::Build::set(Field field, Value value) {
   const auto each_end = [&](const auto& use) {
     use(now_.source);
     use(now_.destination);
+    for (auto* made : {&now_.connection.source, &now_.connection.destination}) {
+      if (!*made) continue;
+      use((*made)->before);
+      use((*made)->after);
+    }
   };
   const bool is_source = field == Field::source || field == Field::source_port;
   const Origin origin = is_source ? Origin::source : Origin::destination;
@@ -472,6 +486,11 @@ class ChainPaths::Look : public Asked {
     result_.addresses[static_cast<std::size_t>(end)] = true;
   }
   void address_type(const AddressTypeMatch& match) override { addresses(match.end, {}); }
+  void ends(const ConnectionMatch&) override {
+    result_.ends = true;
+    std::ranges::fill(result_.addresses, true);
+    std::ranges::fill(result_.ports, true);
+  }
   void protocol(Protocol) override {}
   void ports(End end, const std::vector<PortRange>&) override { result_.ports[static_cast<std::size_t>(end)] = true; }
   void ids(OwnerKind, const std::vector<IdRange>&) override { result_.owners = true; }
@@ -546,6 +565,10 @@ std::optional<Diagrams::Node> ChainPaths::of(const BaseChain& base, ChainIndex& 
     if (!asked.addresses[static_cast<std::size_t>(end)]) endpoint.address_origin = Origin::source;
     if (!asked.ports[static_cast<std::size_t>(end)]) endpoint.port_origin = Origin::source;
     key.add(endpoint);
+  }
+  if (asked.ends) {
+    key.add(now.connection.source);
+    key.add(now.connection.destination);
   }
   if (asked.ports[0] || asked.ports[1]) {
     key.add(now.ephemeral_ports.first);

@@ -59,6 +59,7 @@ class ChainPaths {
     bool interfaces[2] = {};    // asked for, by InterfaceDirection
     bool addresses[2] = {};     // by End
     bool ports[2] = {};
+    bool ends = false;  // of connections
     bool owners = false;
     Facts changed = facts::none;  // by rules after which others are asked
     [[nodiscard]] bool asks_marks() const { return (asked & facts::mark) != 0; }

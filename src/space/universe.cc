@@ -77,6 +77,7 @@ class Uses : public Asked {
   void interface(InterfaceDirection, const std::string&) override {}
   void addresses(End, const std::vector<AddressRange>&) override {}
   void address_type(const AddressTypeMatch&) override {}
+  void ends(const ConnectionMatch&) override {}
   void protocol(Protocol) override {}
   void ports(End, const std::vector<PortRange>&) override {}
   void ids(OwnerKind, const std::vector<IdRange>&) override {}

@@ -229,6 +229,8 @@ class RuleMaker {
       const bool meta = key.of == Value::Of::meta;
       bytes_.u32(meta ? int{NFTA_META_KEY} : int{NFTA_CT_KEY}, key.key);
       bytes_.u32(meta ? int{NFTA_META_DREG} : int{NFTA_CT_DREG}, number);
+      constexpr std::string_view directions[] = {{"\0", 1}, {"\1", 1}};
+      if (key.of == Value::Of::tuple) bytes_.text(NFTA_CT_DIRECTION, directions[key.offset]);
       bytes_.add(meta ? "meta" : "ct");
     }
     if (!key.swapped) return;
@@ -296,6 +298,7 @@ class RuleMaker {
     const NftNode &left = statement.parts[1], &right = statement.parts[2];
     std::string operation = statement.parts[0].word;
     if (is_extension(left, right, operation)) return true;
+    if (of_iptables_ && is_key(left, "ct", "status")) return false;  // nft 1.0.6 prints no `!` of --ctstate DNAT
     const bool has_mask = left.word == "&" && left.parts.size() == 2;
     const auto keys = keys_of(has_mask ? left.parts[0] : left);
     if (!keys) return false;
@@ -305,7 +308,8 @@ class RuleMaker {
     const bool negated = operation == "!=";
     if (is_set) return !has_mask && (negated || operation == "==") && look_up(*keys, right, negated, false, statement);
     if (keys->size() > 1 || !test(key, has_mask ? &left.parts[1] : nullptr, operation, right)) return false;
-    if (operation == "==" && key.type == ValueType::protocol && !has_mask) protocol_ = number_in(key.type, right);
+    if (operation == "==" && key.type == ValueType::protocol && key.of != Value::Of::ct && !has_mask)
+      protocol_ = number_in(key.type, right);
     return true;
   }
 

@@ -34,6 +34,9 @@ constexpr NamedValue named_values[] = {
     {ValueType::ethertype, "arp", 0x0806}, {ValueType::state, "invalid", 1},
     {ValueType::state, "established", 2},  {ValueType::state, "related", 4},
     {ValueType::state, "new", 8},          {ValueType::state, "untracked", 64},
+    {ValueType::status, "expected", 1},    {ValueType::status, "seen-reply", 2},
+    {ValueType::status, "assured", 4},     {ValueType::status, "confirmed", 8},
+    {ValueType::status, "snat", 16},       {ValueType::status, "dnat", 32},
     {ValueType::direction, "original", 0}, {ValueType::direction, "reply", 1},
     {ValueType::tcp_flags, "fin", 1},      {ValueType::tcp_flags, "syn", 2},
     {ValueType::tcp_flags, "rst", 4},      {ValueType::tcp_flags, "psh", 8},
@@ -82,7 +85,27 @@ constexpr LoadedValue loaded_values[] = {
     {false, "mark", NFT_CT_MARK, ValueType::number, true},
     {false, "direction", NFT_CT_DIRECTION, ValueType::direction, false},
     {false, "zone", NFT_CT_ZONE, ValueType::number, true},
+    {false, "status", NFT_CT_STATUS, ValueType::status, true},
+    {false, "protocol", NFT_CT_PROTOCOL, ValueType::protocol, false},
 };
+
+// Those of one direction of a connection.
+struct TupleValue {
+  std::string_view name;
+  std::uint32_t number, size;
+  ValueType type;
+};
+constexpr TupleValue tuple_values[] = {
+    {"ip saddr", NFT_CT_SRC_IP, 4, ValueType::address},    {"ip daddr", NFT_CT_DST_IP, 4, ValueType::address},
+    {"ip6 saddr", NFT_CT_SRC_IP6, 16, ValueType::address}, {"ip6 daddr", NFT_CT_DST_IP6, 16, ValueType::address},
+    {"proto-src", NFT_CT_PROTO_SRC, 2, ValueType::number}, {"proto-dst", NFT_CT_PROTO_DST, 2, ValueType::number}};
+
+std::optional<LoadedKey> tuple_of(const NftNode& key) {
+  const auto* found = std::ranges::find(tuple_values, key.text(0), &TupleValue::name);
+  if (found == std::end(tuple_values)) return {};
+  const std::uint32_t direction = key.text(1) == "reply" ? 1 : 0;
+  return LoadedKey{Value::Of::tuple, found->number, direction, found->size, found->type};
+}
 
 // "lo", "et*"
 Bounds name_bounds(std::string name) {
@@ -101,10 +124,10 @@ Bounds name_bounds(std::string name) {
 std::optional<LoadedKey> key_of(const NftNode& key) {
   if (key.word == "payload") return payload_of(key.text(0), key.text(1));
   const bool of_packet = key.word == "meta";
+  if (key.word == "ct" && !key.text(1).empty()) return tuple_of(key);
   const auto* loaded = std::ranges::find_if(
       loaded_values, [&](const LoadedValue& each) { return each.of_packet == of_packet && each.name == key.text(0); });
-  const bool has_direction = !of_packet && !key.text(1).empty();
-  if ((!of_packet && key.word != "ct") || loaded == std::end(loaded_values) || has_direction) return {};
+  if ((!of_packet && key.word != "ct") || loaded == std::end(loaded_values)) return {};
   const std::uint32_t number = loaded->number;
   return LoadedKey{of_packet ? Value::Of::meta : Value::Of::ct,     number,       0,
                    of_packet ? meta_size(number) : ct_size(number), loaded->type, loaded->host_order};
@@ -114,7 +137,9 @@ bool is_key(const NftNode& key, std::string_view of, std::string_view name) {
   return key.word == of && key.text(0) == name;
 }
 
-bool has_bits(ValueType type) { return type == ValueType::state || type == ValueType::tcp_flags; }
+bool has_bits(ValueType type) {
+  return type == ValueType::state || type == ValueType::status || type == ValueType::tcp_flags;
+}
 
 std::optional<std::string> number_bytes(const LoadedKey& key, std::uint64_t number) {
   if (key.size > 4 || number >> 8 * key.size != 0) return {};

@@ -21,15 +21,16 @@ enum class ValueType : std::uint8_t {
   nfproto,
   ethertype,
   state,
+  status,
   direction,
   tcp_flags
 };
 
 // A field, and how the kernel loads it.
 struct LoadedKey {
-  nft::Value::Of of = nft::Value::Of::meta;  // meta, ct or payload
+  nft::Value::Of of = nft::Value::Of::meta;  // meta, ct, tuple or payload
   std::uint32_t key = 0;                     // as nft::Value has it
-  std::uint32_t offset = 0;                  // of a payload
+  std::uint32_t offset = 0;                  // of a payload or a tuple
   std::uint32_t size = 0;
   ValueType type = ValueType::number;
   bool host_order = false;

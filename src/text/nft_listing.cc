@@ -419,7 +419,9 @@ class StatementReader {
     if (word.word == "ct") {
       const bool has_direction = second.word == "original" || second.word == "reply";
       if (!has_direction) return taken("ct", 2, {second});
-      return taken("ct", text(2) == "ip" || text(2) == "ip6" ? 4 : 3, {NftNode(), second});
+      const bool of_family = text(2) == "ip" || text(2) == "ip6";
+      const NftNode field(of_family ? fmt::format("{} {}", text(2), text(3)) : std::string(text(2)));
+      return taken("ct", of_family ? 4 : 3, {field, second});
     }
     if (word.word == "fib") {
       std::size_t flags = 1;

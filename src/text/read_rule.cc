@@ -91,6 +91,7 @@ std::vector<Match> matches(std::span<const std::string> words, std::size_t& i) {
   while (i < words.size() && words[i] != "-j" && words[i] != "-g") {
     std::size_t start = i;
     if (words[i] == "-m") {
+      join_if_odd(result, before);
       of_module = i;
       before = result.size();
     }
@@ -134,6 +135,7 @@ std::vector<Match> matches(std::span<const std::string> words, std::size_t& i) {
     }
     result.emplace_back(UnknownMatch{joined_words(words.subspan(start, i - start))});
   }
+  join_if_odd(result, before);
   return result;
 }
 

@@ -23,23 +23,9 @@ inline std::string rule_of(const Step& step) {
   return fmt::format("{} of {} {}", which, step.table, step.chain);
 }
 
-// What address translation makes of a connection: an end of its first packet, before and after.
-struct Translation {
-  Endpoint before;
-  Endpoint after;
-  bool after_known = true;  // false: the kernel chooses
-  friend bool operator==(const Translation&, const Translation&) = default;
-};
-struct Connection {
-  std::optional<Translation> destination;
-  std::optional<Translation> source;
-  friend bool operator==(const Connection&, const Connection&) = default;
-};
-
 // All of a packet that decides about its further way.
 struct PacketState {
   PacketAtHook now;
-  Connection connection;
   std::optional<std::uint16_t> zone;         // nothing: no rule chose one, which is zone 0
   bool zone_apart = false;                   // it answers what was tracked in another zone: its connection is not known
   std::optional<Endpoint> original;          // the destination before it was translated
@@ -102,9 +88,10 @@ struct WalkState : PacketState {
   }
 
   [[nodiscard]] std::optional<Address> new_source() const {
-    if (now.state == ConnectionState::reply || !connection.source || !connection.source->after_known) return {};
-    const Address& after = connection.source->after.address;
-    if (contains(AddressRange::single(after), connection.source->before.address, now.observer)) return {};
+    const auto& made = now.connection.source;
+    if (now.state == ConnectionState::reply || !made || !made->after_known) return {};
+    const Address& after = made->after.address;
+    if (contains(AddressRange::single(after), made->before.address, now.observer)) return {};
     return after;
   }
 };

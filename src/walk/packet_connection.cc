@@ -52,7 +52,7 @@ void PacketWalk::conntrack() {
 // Neither tcp (a SYN-ACK) nor icmp (a reply) begins a connection with what answers another.
 void PacketWalk::leave_connection() {
   packet_.zone_apart = true;
-  packet_.connection = {};
+  packet_.now.connection = {};
   const bool begins_one =
       std::ranges::none_of(std::array{Protocol::tcp, Protocol::icmp, Protocol::icmpv6}, [&](Protocol protocol) {
         return holds_observed(ProtocolMatch{protocol, false}, packet_.now);
@@ -91,7 +91,7 @@ bool PacketWalk::first_packet() {
     packet_.trace.outcome = *packet_.first;
     return false;
   }
-  packet_.connection = walk.packet_.connection;
+  packet_.now.connection = walk.packet_.now.connection;
   translated_by_ = by_rule(walk.trace());
   if (!asked_.connmark && rules_.mark_connections()) {
     // An answer came before a later packet does, and may have changed the mark.
@@ -111,7 +111,7 @@ bool PacketWalk::first_packet() {
 }
 
 void PacketWalk::translate(bool of_destination) {
-  const auto& made = of_destination ? packet_.connection.destination : packet_.connection.source;
+  const auto& made = of_destination ? packet_.now.connection.destination : packet_.now.connection.source;
   if (!made || (of_destination ? packet_.destination_decided : packet_.source_decided)) return;
   if (of_destination) {
     packet_.original = packet_.now.destination;
@@ -128,7 +128,7 @@ void PacketWalk::translate(bool of_destination) {
 }
 
 void PacketWalk::translate_answer(bool of_destination) {
-  const auto& made = of_destination ? packet_.connection.source : packet_.connection.destination;
+  const auto& made = of_destination ? packet_.now.connection.source : packet_.now.connection.destination;
   if (!made) return;
   (of_destination ? packet_.now.destination : packet_.now.source) = made->before;
   packet_.kernel([&] {
@@ -175,7 +175,7 @@ std::optional<Outcome> PacketWalk::with_answers() {
     return end(Outcome::Answers::lost,
                fmt::format("no host takes what comes from outside to {}", now.destination.address.text()));
   }
-  const bool seen_as_sent = !packet_.original || packet_.connection.source;
+  const bool seen_as_sent = !packet_.original || packet_.now.connection.source;
   if (forwarded && observer() != nullptr) observer()->interface();
   if (forwarded && outcome.interface == asked_.interface && !seen_as_sent) {
     return end(Outcome::Answers::unknown, "the host that the packet came from may answer without passing the pod");
@@ -203,8 +203,9 @@ std::optional<Outcome> PacketWalk::with_answers() {
   }
   // What was translated is not translated back.
   const bool from_elsewhere =
-      apart && (is_another(packet_.connection.destination) || is_another(packet_.connection.source) ||
-                is_another(answer.packet_.connection.destination) || is_another(answer.packet_.connection.source));
+      apart &&
+      (is_another(packet_.now.connection.destination) || is_another(packet_.now.connection.source) ||
+       is_another(answer.packet_.now.connection.destination) || is_another(answer.packet_.now.connection.source));
   if (back.outcome.kind == expected && from_elsewhere) {
     return end(Outcome::Answers::lost, zones + ": they come from another address or port than the request went to");
   }
@@ -229,7 +230,7 @@ std::optional<Outcome> PacketWalk::with_later_packets(Outcome outcome, std::opti
   packet.state = ConnectionState::established;
   PacketWalk later(packet, context_, this);
   later.packet_.first = outcome;
-  later.packet_.connection = packet_.connection;
+  later.packet_.now.connection = packet_.now.connection;
   later.packet_.now.connmark = connmark;
   later.translated_by_ = by_rule(packet_.trace);
   later.run();
@@ -262,7 +263,7 @@ PacketWalk PacketWalk::answer_to(const Outcome& outcome) const {
   walk.packet_.has_own_mark = lands && keeps_mark && packet_.has_own_mark && packet_.now.mark == asked_.mark;
   walk.packet_.now.source = packet_.now.destination;
   walk.packet_.now.destination = packet_.now.source;
-  walk.packet_.connection = packet_.connection;
+  walk.packet_.now.connection = packet_.now.connection;
   walk.packet_.request.push_back(packet_);
   walk.packet_.now.ephemeral_ports = packet_.now.ephemeral_ports;
   walk.packet_.now.owner_known = !lands || !by_socket;  // the listener's

@@ -6,14 +6,6 @@
 namespace sidetrack {
 namespace {
 
-void add(StateKey& key, const std::optional<Translation>& made) {
-  key.add(made.has_value());
-  if (!made) return;
-  key.add(made->before);
-  key.add(made->after);
-  key.add(made->after_known);
-}
-
 void add(StateKey& key, const Outcome& outcome) {
   key.add(outcome.kind);
   key.add(outcome.at);
@@ -55,8 +47,8 @@ void PacketWalk::add_to(StateKey& key) const {
   key.add(packet_.zone);
   key.add(packet_.zone_apart);
   add_rule(key, packet_.capture);
-  add(key, packet_.connection.destination);
-  add(key, packet_.connection.source);
+  key.add(packet_.now.connection.destination);
+  key.add(packet_.now.connection.source);
   const PacketAtHook& now = packet_.now;
   key.add(now.source);
   key.add(now.destination);

@@ -364,7 +364,7 @@ class RuleWalk {
   Ended to_destination(const Address& address, std::optional<std::uint16_t> port, const char* how, std::size_t place) {
     Endpoint to = with_address(packet_.now.destination, address);
     if (port) to = with_port(to, *port);
-    packet_.connection.destination = Translation{packet_.now.destination, to};
+    packet_.now.connection.destination = Translation{packet_.now.destination, to};
     say(place, Step::Kind::decided, [&] { return fmt::format("{} to {}", how, to.text()); });
     if (!packet_.original) packet_.original = packet_.now.destination;
     packet_.now.destination = to;
@@ -411,7 +411,7 @@ class RuleWalk {
     });
     packet_.now.source = made.after;
     packet_.now.source_known = made.after_known;
-    packet_.connection.source = made;
+    packet_.now.connection.source = made;
     return Ended::translated;
   }
 
@@ -420,14 +420,14 @@ class RuleWalk {
   enum class SocketFound : std::uint8_t { its_own, ordinary, listener };
   [[nodiscard]] SocketFound socket_of_later_packet(std::uint16_t port) const {
     const auto ordinary_if = [](bool is) { return is ? SocketFound::ordinary : SocketFound::its_own; };
-    const bool of_source = packet_.connection.source && !packet_.source_decided;
+    const bool of_source = packet_.now.connection.source && !packet_.source_decided;
     if (packet_.now.state == ConnectionState::reply) {
       // A socket that opened a connection with an address of the pod is an ordinary one.
       if (of_source && !packet_.by_lo) return SocketFound::listener;
       return ordinary_if(is_local(pod_, packet_.now.destination.address, packet_.now.observer));
     }
     const Outcome& first = *packet_.first;
-    const bool of_destination = packet_.connection.destination && !packet_.destination_decided;
+    const bool of_destination = packet_.now.connection.destination && !packet_.destination_decided;
     if (of_source || of_destination || first.kind != Outcome::Kind::lands) return SocketFound::listener;
     if (first.transparent) return SocketFound::its_own;
     // TPROXY's own listener is transparent, however a connection came to it.
@@ -610,10 +610,13 @@ Truth truth_of(const LiveRule& entry, const Match& match, const PacketAtHook& pa
 
 bool tells_later_packets(const Match& match) {
   if (std::holds_alternative<TcpFlagsMatch>(match)) return true;
+  const auto* connection = std::get_if<ConnectionMatch>(&match);
+  if (connection != nullptr) return connection->reply || connection->of == ConnectionMatch::Of::status;
   const auto* state = std::get_if<ConntrackStateMatch>(&match);
   if (state == nullptr) return false;
   const auto has = [&](ConntrackStateMatch::State one) { return (state->states & one) != 0; };
-  return has(ConntrackStateMatch::new_) != has(ConntrackStateMatch::established);
+  return has(ConntrackStateMatch::new_) != has(ConntrackStateMatch::established) || has(ConntrackStateMatch::snat) ||
+         has(ConntrackStateMatch::dnat);
 }
 
 std::string BaseChain::name() const { return fmt::format("{} {}", table_words(*chain), chain->name); }

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "model/packet.h"
+#include "rule/packet_at_hook.h"
 
 namespace sidetrack {
 
@@ -31,6 +31,11 @@ class StateKey {
     }
     add(endpoint.port_origin);
     if (endpoint.port_origin == Origin::constant) add(endpoint.port);
+  }
+  void add(const Translation& made) {
+    add(made.before);
+    add(made.after);
+    add(made.after_known);
   }
   template <typename Value>
   void add(const std::optional<Value>& value) {

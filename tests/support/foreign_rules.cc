@@ -43,10 +43,22 @@ constexpr TableChain iptables_places[] = {{"raw", "PREROUTING"},     {"raw", "OU
                                           {"filter", "INPUT"},       {"filter", "FORWARD"}, {"filter", "OUTPUT"},
                                           {"filter", "OUTPUT"},      {"security", "INPUT"}, {"security", "OUTPUT"}};
 
+std::string conntrack_option(Dice& dice, Family family) {
+  const std::string which = dice.one_of(Strings{"--ctorig", "--ctrepl"}) + dice.one_of(Strings{"src", "dst"});
+  switch (dice.below(4)) {
+    case 0:
+      return which + "port " + dice.one_of(Strings{port(dice), "1:1023", "15000:15100"});
+    case 1:
+      return dice.one_of(Strings{"--ctstatus SEEN_REPLY", "--ctstatus CONFIRMED", "--ctstate SNAT", "--ctstate DNAT"});
+    default:
+      return which + " " + network(dice, family);
+  }
+}
+
 std::string iptables_match(Dice& dice, Family family, std::string_view chain, bool has_ports) {
   const bool out = chain == "OUTPUT" || chain == "POSTROUTING";
   const std::string no = dice.percent(25) ? "! " : "";
-  switch (dice.below(has_ports ? 14 : 10)) {
+  switch (dice.below(has_ports ? 15 : 11)) {
     case 0:
       return no + "-d " + network(dice, family);
     case 1:
@@ -68,10 +80,12 @@ std::string iptables_match(Dice& dice, Family family, std::string_view chain, bo
     case 9:
       return "-m connmark " + no + "--mark " + dice.one_of(Strings{"1337", "0"});
     case 10:
-      return no + "--dport " + port(dice);
+      return "-m conntrack " + no + conntrack_option(dice, family);
     case 11:
-      return no + "--dport " + dice.one_of(Strings{"1:1023", "15000:15100", "8000:"});
+      return no + "--dport " + port(dice);
     case 12:
+      return no + "--dport " + dice.one_of(Strings{"1:1023", "15000:15100", "8000:"});
+    case 13:
       return no + "--sport " + dice.one_of(Strings{"15001", "80", "53", "15000:15100", "1024:"});
     default:
       return "-m multiport " + no + "--dports 53," + port(dice) + ",15000:15050";
@@ -140,7 +154,7 @@ std::string nft_match(Dice& dice, Family family, std::string_view hook) {
   const bool out = hook == "output" || hook == "postrouting";
   const std::string ip = family == Family::ipv4 ? "ip" : "ip6";
   const std::string no = dice.percent(25) ? "!= " : "";
-  switch (dice.below(13)) {
+  switch (dice.below(14)) {
     case 0:
       return fmt::format("{} daddr {}{}", ip, no, network(dice, family));
     case 1:
@@ -165,7 +179,12 @@ std::string nft_match(Dice& dice, Family family, std::string_view hook) {
                  : fmt::format("iifname {}{}", no, dice.one_of(Strings{"lo", "eth0", "\"eth*\""}));
     case 10:
       return fmt::format("ct state {}", dice.one_of(Strings{"new", "established", "invalid", "{ new, established }"}));
-    case 11:
+    case 11: {
+      const std::string field = fmt::format("{} {}", ip, dice.one_of(Strings{"saddr", "daddr"}));
+      if (dice.percent(30)) return dice.one_of(Strings{"ct status dnat", "ct status ! snat", "ct status confirmed"});
+      return fmt::format("ct {} {} {}{}", dice.one_of(Strings{"original", "reply"}), field, no, network(dice, family));
+    }
+    case 12:
       return out ? fmt::format("oifname {}{}", no, dice.one_of(Strings{"lo", "eth0", "net1"})) : "";
     default:
       return dice.percent(30) ? "limit rate 1/second" : "";

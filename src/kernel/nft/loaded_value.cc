@@ -50,22 +50,30 @@ std::optional<LoadedValue> is_there(std::string words, std::uint32_t destination
   return loaded;
 }
 
-std::optional<LoadedValue> of_key(std::span<const Key> keys, const RawExpression& e, int key_in, int destination_in,
+std::optional<LoadedValue> of_key(std::span<const Key> keys, std::uint32_t number, std::uint32_t destination,
                                   const std::string& before = "") {
-  const auto key = std::ranges::find(keys, e.u32(key_in), &Key::number);
-  if (!e.has(key_in) || key == keys.end()) return {};
-  return made(before + key->words, key->size, e.u32(destination_in), true, key->network_order);
+  const auto key = std::ranges::find(keys, number, &Key::number);
+  if (key == keys.end()) return {};
+  return made(before + key->words, key->size, destination, true, key->network_order);
 }
 
-std::optional<LoadedValue> of_ct(const RawExpression& e) {
-  std::string before = "ct ";
-  if (e.has(NFTA_CT_DIRECTION)) {
-    const std::size_t size = payload(e.at(NFTA_CT_DIRECTION)).size();
-    const bool is_reply = size == 1 && network_order<std::uint8_t>(e.at(NFTA_CT_DIRECTION)) != 0;
-    if (size != 1) return {};
-    before += is_reply ? "reply " : "original ";
-  }
-  return of_key(ct_keys_of_direction, e, NFTA_CT_KEY, NFTA_CT_DREG, before);
+std::optional<LoadedValue> of_ct(const RawExpression& e, std::optional<Family> family) {
+  const bool has_direction = e.has(NFTA_CT_DIRECTION);
+  if (has_direction && payload(e.at(NFTA_CT_DIRECTION)).size() != 1) return {};
+  const bool is_reply = has_direction && network_order<std::uint8_t>(e.at(NFTA_CT_DIRECTION)) != 0;
+  std::uint32_t key = e.u32(NFTA_CT_KEY);
+  if (family && (key == NFT_CT_SRC || key == NFT_CT_DST))  // of the table's family
+    key += (family == Family::ipv4 ? NFT_CT_SRC_IP : NFT_CT_SRC_IP6) - std::uint32_t{NFT_CT_SRC};
+  auto loaded = of_key(ct_keys_of_direction, key, e.u32(NFTA_CT_DREG),
+                       !has_direction ? "ct "
+                       : is_reply     ? "ct reply "
+                                      : "ct original ");
+  if (!loaded || !loaded->value.swapped || !has_direction) return loaded;
+  loaded->value.of = Value::Of::tuple;
+  loaded->value.key = key;
+  loaded->value.offset = is_reply ? 1 : 0;
+  loaded->value.swapped = false;
+  return loaded;
 }
 
 // Each of a counter that all packets share, or of nothing but chance.
@@ -144,14 +152,14 @@ std::optional<std::string> fib_words(std::uint32_t flags) {
   return words;
 }
 
-std::optional<LoadedValue> loaded_value(const RawExpression& e) {
+std::optional<LoadedValue> loaded_value(const RawExpression& e, std::optional<Family> family) {
   if (e.name() == "numgen") return of_numgen(e);
   if (e.name() == "hash") return of_hash(e);
   if (e.name() == "fib") return of_fib(e);
   if (e.name() == "exthdr") return of_exthdr(e);
-  if (e.name() == "ct") return of_ct(e);
-  if (e.name() == "rt") return of_key(rt_keys, e, NFTA_RT_KEY, NFTA_RT_DREG);
-  if (e.name() == "socket") return of_key(socket_keys, e, NFTA_SOCKET_KEY, NFTA_SOCKET_DREG);
+  if (e.name() == "ct") return of_ct(e, family);
+  if (e.name() == "rt") return of_key(rt_keys, e.u32(NFTA_RT_KEY), e.u32(NFTA_RT_DREG));
+  if (e.name() == "socket") return of_key(socket_keys, e.u32(NFTA_SOCKET_KEY), e.u32(NFTA_SOCKET_DREG));
   return {};
 }
 

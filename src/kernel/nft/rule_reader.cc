@@ -424,7 +424,8 @@ class Reader {
       return std::ranges::any_of(since, [&](const Target& target) { return changes(target, match); });
     };
     if (value.of == Value::Of::meta && value.key == NFT_META_MARK) return changed(MarkMatch{});
-    if (value.of == Value::Of::ct) return changed(ConnmarkMatch{}) || changed(ConntrackStateMatch{});
+    if (value.of == Value::Of::ct || value.of == Value::Of::tuple)
+      return changed(ConnmarkMatch{}) || changed(ConntrackStateMatch{});
     return false;
   }
 
@@ -473,7 +474,8 @@ class Reader {
     };
     const bool any_comes_back = std::ranges::any_of(set.elements, comes_back);
     const bool changeable = std::ranges::any_of(values, [](const Value& value) {
-      return value.of == Value::Of::ct || (value.of == Value::Of::meta && value.key == NFT_META_MARK);
+      return value.of == Value::Of::ct || value.of == Value::Of::tuple ||
+             (value.of == Value::Of::meta && value.key == NFT_META_MARK);
     });
     // Where a chain that was jumped to returns, the rules of the other elements must not match.
     const bool clear = !any_comes_back || (!changeable && !set.any_other && next_ == expressions_.size());
@@ -757,9 +759,10 @@ class Reader {
   void take_log(const RawExpression& e) { effect(NonTerminating{log_words(e, context_.native)}); }
   void take_side_effect(const RawExpression& e) { effect(NonTerminating{e.words()}); }
   void take_unknown_load(const RawExpression& e) {
-    const auto loaded = loaded_value(e);
+    const bool of_one_family = context_.families != Families::both();
+    const auto loaded = loaded_value(e, of_one_family ? std::optional(context_.families.list().front()) : std::nullopt);
     if (!loaded || !registers_.load(loaded->destination, loaded->value)) return forget(e);
-    if (loaded->may_break_off) unknown(loaded->value.words);
+    if (loaded->may_break_off && loaded->value.of != Value::Of::tuple) unknown(loaded->value.words);
   }
   void take_unknown_end(const RawExpression& e) { opaque(end_words(e)); }
   void take_object(const RawExpression& e) {

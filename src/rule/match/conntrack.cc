@@ -5,21 +5,17 @@
 #include <fmt/ranges.h>
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nf_conntrack_tuple_common.h>
-#include <linux/netfilter/xt_conntrack.h>
 
 #include <algorithm>
-#include <bit>
 
+#include "rule/match/connection.h"
+#include "rule/match/conntrack_spec.h"
 #include "rule/nft/comparison.h"
 #include "rule/nft/fields.h"
 #include "rule/nft/writer.h"
-#include "rule/xt/spec.h"
 
 namespace sidetrack {
 namespace {
-
-constexpr xt::Spec<xt_conntrack_mtinfo3> conntrack{"conntrack", 3, 2};
-static_assert(xt::aligned(sizeof(xt_conntrack_mtinfo3)) == 168);
 
 constexpr xt::Source conntrack_sources[] = {{"conntrack", "xt_conntrack", "CONFIG_NETFILTER_XT_MATCH_CONNTRACK"}};
 
@@ -59,6 +55,14 @@ std::uint8_t state_bit(ConnectionState state) {
   return 0;
 }
 
+// What SNAT and DNAT are in the status of a connection.
+std::uint16_t status_of(std::uint8_t states) {
+  unsigned bits = 0;
+  if ((states & ConntrackStateMatch::snat) != 0) bits |= IPS_SRC_NAT;
+  if ((states & ConntrackStateMatch::dnat) != 0) bits |= IPS_DST_NAT;
+  return static_cast<std::uint16_t>(bits);
+}
+
 std::string state_names(std::uint8_t states) {
   std::string text;
   for (const NamedState& each : all_states) {
@@ -78,83 +82,12 @@ std::optional<std::uint8_t> read_states(unsigned mask) {
   return mask == 0 ? std::optional(states) : std::nullopt;
 }
 
-std::string status_names(unsigned status) {
-  constexpr std::string_view names[] = {"EXPECTED", "SEEN_REPLY", "ASSURED", "CONFIRMED"};  // by IPS_…_BIT
-  std::string text;
-  for (std::size_t i = 0; i < std::size(names); ++i) {
-    if ((status >> i & 1) != 0) text += (text.empty() ? "" : ",") + std::string(names[i]);
-  }
-  return text.empty() ? "NONE" : text;
-}
-
-struct ConntrackAddress {
-  unsigned bit;
-  const char* option;
-  nf_inet_addr xt_conntrack_mtinfo3::*address;
-  nf_inet_addr xt_conntrack_mtinfo3::*mask;
-};
-struct ConntrackPorts {
-  unsigned bit;
-  const char* option;
-  __u16 xt_conntrack_mtinfo3::*first;
-  __u16 xt_conntrack_mtinfo3::*last;
-};
-using ConntrackInfo = xt_conntrack_mtinfo3;
-constexpr ConntrackAddress conntrack_addresses[] = {
-    {XT_CONNTRACK_ORIGSRC, "ctorigsrc", &ConntrackInfo::origsrc_addr, &ConntrackInfo::origsrc_mask},
-    {XT_CONNTRACK_ORIGDST, "ctorigdst", &ConntrackInfo::origdst_addr, &ConntrackInfo::origdst_mask},
-    {XT_CONNTRACK_REPLSRC, "ctreplsrc", &ConntrackInfo::replsrc_addr, &ConntrackInfo::replsrc_mask},
-    {XT_CONNTRACK_REPLDST, "ctrepldst", &ConntrackInfo::repldst_addr, &ConntrackInfo::repldst_mask}};
-constexpr ConntrackPorts conntrack_ports[] = {
-    {XT_CONNTRACK_ORIGSRC_PORT, "ctorigsrcport", &ConntrackInfo::origsrc_port, &ConntrackInfo::origsrc_port_high},
-    {XT_CONNTRACK_ORIGDST_PORT, "ctorigdstport", &ConntrackInfo::origdst_port, &ConntrackInfo::origdst_port_high},
-    {XT_CONNTRACK_REPLSRC_PORT, "ctreplsrcport", &ConntrackInfo::replsrc_port, &ConntrackInfo::replsrc_port_high},
-    {XT_CONNTRACK_REPLDST_PORT, "ctrepldstport", &ConntrackInfo::repldst_port, &ConntrackInfo::repldst_port_high}};
-
-// In the words of iptables, for what asks for more of a connection than its state or its direction; nothing if they
-// would leave out something.
-std::optional<std::string> words_of(const xt_conntrack_mtinfo3& info, Family family) {
-  constexpr unsigned all_flags = XT_CONNTRACK_STATE_ALIAS * 2 - 1, all_statuses = IPS_CONFIRMED * 2 - 1;
-  const auto states = read_states(info.state_mask);
-  if (!states || (info.match_flags & ~all_flags) != 0 || (info.status_mask & ~all_statuses) != 0) return {};
-  const bool is_odd =
-      (info.invert_flags & ~info.match_flags) != 0 || (*states != 0 && (info.match_flags & XT_CONNTRACK_STATE) == 0);
-  if (is_odd) return {};
-  std::string words = "-m conntrack";
-  const auto add = [&](unsigned bit, const char* option, const std::string& value) {
-    if ((info.match_flags & bit) == 0) return;
-    words += fmt::format(" {}--{} {}", exclamation((info.invert_flags & bit) != 0), option, value);
-  };
-  add(XT_CONNTRACK_STATE, "ctstate", state_names(*states));
-  add(XT_CONNTRACK_PROTO, "ctproto", fmt::format("{}", info.l4proto));
-  for (const ConntrackAddress& each : conntrack_addresses) {
-    const Address address = xt::address_in(family, &(info.*each.address));
-    const Address mask = xt::address_in(family, &(info.*each.mask));
-    int length = 0;
-    for (const std::uint8_t byte : mask.view()) length += std::popcount(byte);
-    const AddressRange range = AddressRange::prefix(address, length);
-    std::string text = length == mask.bits() ? address.text() : range.text();
-    if (range.mask() != mask) text = address.text() + "/" + mask.text();
-    add(each.bit, each.option, text);
-  }
-  for (const ConntrackPorts& each : conntrack_ports) {
-    const PortRange ports{info.*each.first, info.*each.last};
-    add(each.bit, each.option, listed(std::span(&ports, 1), ':'));
-  }
-  add(XT_CONNTRACK_STATUS, "ctstatus", status_names(info.status_mask));
-  const IdRange expires{info.expires_min, info.expires_max};
-  add(XT_CONNTRACK_EXPIRES, "ctexpire", listed(std::span(&expires, 1), ':'));
-  if ((info.match_flags & XT_CONNTRACK_DIRECTION) != 0)
-    words += (info.invert_flags & XT_CONNTRACK_DIRECTION) != 0 ? " --ctdir REPLY" : " --ctdir ORIGINAL";
-  return words;
-}
-
 // --ctdir REPLY is an inverted ORIGINAL.
 xt::Extension encode_direction(bool reply) {
   xt_conntrack_mtinfo3 info{};
   info.match_flags = XT_CONNTRACK_DIRECTION;
   if (reply) info.invert_flags = XT_CONNTRACK_DIRECTION;
-  return conntrack.encode(info);
+  return conntrack_spec.encode(info);
 }
 
 // ct state & bits == 0, as it is written; "!= 0" is the same negated.
@@ -215,12 +148,12 @@ void ConntrackStateMatch::to_xt(const Rule&, std::vector<xt::Extension>& extensi
   for (const NamedState& each : all_states) {
     if ((states & each.bit) != 0) info.state_mask = static_cast<std::uint16_t>(info.state_mask | each.of_xt);
   }
-  extensions.push_back(conntrack.encode(info));
+  extensions.push_back(conntrack_spec.encode(info));
 }
 
 // `-m state` is conntrack's other name, and the same.
 std::optional<std::vector<Match>> ConntrackStateMatch::from_xt(const xt::ExtensionView& extension, Family) {
-  const auto info = conntrack.decode(extension);
+  const auto info = conntrack_spec.decode(extension);
   if (!info) return {};
   const bool states_only = (info->match_flags & ~XT_CONNTRACK_STATE_ALIAS) == XT_CONNTRACK_STATE &&
                            (info->invert_flags & ~XT_CONNTRACK_STATE) == 0;
@@ -273,8 +206,8 @@ Truth ConntrackStateMatch::truth(const PacketAtHook& packet) const {
   const std::uint8_t bit =
       packet.untracked ? std::uint8_t{untracked} : state_bit(packet.tracked ? packet.state : ConnectionState::invalid);
   if ((states & bit) != 0) return known(!negated);
-  const bool may_be_translated = (states & translated) != 0 && without_connection(packet) == nullptr;
-  return may_be_translated ? Truth::unknown : known(negated);
+  if (without_connection(packet) != nullptr) return known(negated);
+  return negated_if(negated, has_status(packet, status_of(states)));
 }
 
 std::string ConntrackStateMatch::why_not(const PacketAtHook& packet) const {
@@ -282,7 +215,13 @@ std::string ConntrackStateMatch::why_not(const PacketAtHook& packet) const {
   return without != nullptr ? without : state_words(packet.state);
 }
 
-void ConntrackStateMatch::ask(Asked& asked) const { asked.connection(); }
+void ConntrackStateMatch::ask(Asked& asked) const {
+  asked.connection();
+  ConnectionMatch status;
+  status.of = ConnectionMatch::Of::status;
+  status.number = status_of(states);
+  if (status.number != 0) asked.ends(status);
+}
 void ConntrackStateMatch::take_value(const ConntrackStateMatch&) {}  // no option gives it
 
 std::string ConntrackDirectionMatch::to_iptables() const {
@@ -300,15 +239,11 @@ void ConntrackDirectionMatch::to_xt(const Rule&, std::vector<xt::Extension>& ext
   extensions.push_back(encode_direction(reply));
 }
 
-std::optional<std::vector<Match>> ConntrackDirectionMatch::from_xt(const xt::ExtensionView& extension, Family family) {
-  const auto info = conntrack.decode(extension);
-  if (!info) return {};
+std::optional<std::vector<Match>> ConntrackDirectionMatch::from_xt(const xt::ExtensionView& extension, Family) {
   for (const bool reply : {true, false}) {
-    if (std::ranges::equal(extension.data, encode_direction(reply).data))
-      return std::vector<Match>{ConntrackDirectionMatch{reply}};
+    if (xt::is_exactly(encode_direction(reply), extension)) return std::vector<Match>{ConntrackDirectionMatch{reply}};
   }
-  const auto words = words_of(*info, family);
-  return words ? std::optional(std::vector<Match>{UnknownMatch{*words}}) : std::nullopt;
+  return {};
 }
 
 // ct direction reply

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "rule/match/within.h"
 #include "rule/nft/comparison.h"
 #include "rule/nft/fields.h"
 #include "rule/nft/writer.h"
@@ -138,25 +139,9 @@ std::optional<std::vector<Match>> decode_multiport(const xt_multiport_v1& info) 
   return std::vector<Match>{PortMatch{end, *ranges, info.invert != 0}};
 }
 
-// Whether a port that is only known to be one of `chosen` is in the list.
-Truth contains_chosen(const std::vector<PortRange>& ports, const PortRange& chosen) {
-  Truth found = Truth::no;
-  for (const PortRange& range : ports) {
-    if (range.first <= chosen.first && chosen.last <= range.last) return Truth::yes;
-    if (range.first <= chosen.last && chosen.first <= range.last) found = Truth::unknown;
-  }
-  return found;
-}
-
 // Whether the packet, which has ports, has one of these there.
 Truth has_one_of(const PacketAtHook& packet, End end, const std::vector<PortRange>& ports) {
-  const std::optional<std::uint16_t>& port = packet.at(end).port;
-  if (!port) return contains_chosen(ports, packet.ephemeral_ports);
-  return known(std::ranges::any_of(ports, [&](const PortRange& range) { return range.contains(*port); }));
-}
-
-Truth negated_if(bool negated, Truth truth) {
-  return truth == Truth::unknown ? truth : known((truth == Truth::yes) != negated);
+  return has_one_of(packet.at(end).port, ports, packet.ephemeral_ports);
 }
 
 // "its source port is 80"
@@ -168,6 +153,16 @@ std::string port_words(const PacketAtHook& packet, End end) {
 }
 
 }  // namespace
+
+Truth has_one_of(const std::optional<std::uint16_t>& port, const std::vector<PortRange>& ports,
+                 const PortRange& chosen) {
+  Truth found = Truth::no;
+  for (const PortRange& range : ports) {
+    if (port ? range.contains(*port) : range.first <= chosen.first && chosen.last <= range.last) return Truth::yes;
+    if (!port && range.first <= chosen.last && chosen.first <= range.last) found = Truth::unknown;
+  }
+  return found;
+}
 
 std::string PortMatch::to_iptables() const {
   const std::string list = listed(std::span<const PortRange>(ports), ':');

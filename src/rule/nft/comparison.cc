@@ -162,7 +162,7 @@ bool is_whole(const Value& value) {
 }  // namespace
 
 std::uint32_t number_of(const Value& value, const std::string& bytes) {
-  const bool network = (value.of == Value::Of::payload) != value.swapped || value.is_meta(NFT_META_PROTOCOL);
+  const bool network = value.in_network_order() || value.is_meta(NFT_META_PROTOCOL);
   std::uint32_t number = 0;
   if (network || std::endian::native == std::endian::big) {
     for (const char byte : bytes) number = number << 8 | static_cast<unsigned char>(byte);

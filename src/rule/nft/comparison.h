@@ -21,10 +21,10 @@ struct Field;
 
 // What a register holds: where it came from, and what became of it.
 struct Value {
-  enum class Of : std::uint8_t { unknown, constant, meta, ct, payload, socket, fib };
+  enum class Of : std::uint8_t { unknown, constant, meta, ct, tuple, payload, socket, fib };
   Of of = Of::unknown;
   std::uint32_t key = 0;     // NFT_META_…, NFT_CT_…, NFT_PAYLOAD_…_HEADER, NFTA_FIB_F_… of a type
-  std::uint32_t offset = 0;  // of a payload; of a cgroup, its level
+  std::uint32_t offset = 0;  // of a payload; of a cgroup, its level; of a tuple of ct, 1 for that of replies
   std::uint32_t size = 0;
   std::string constant{};  // as it stands in memory
   // Changed to (value & mask) ^ xor_value; both as long as the value. Empty: as it was loaded.
@@ -35,8 +35,9 @@ struct Value {
   std::string words{};    // for what is not understood
 
   [[nodiscard]] bool changed() const { return !mask.empty(); }
+  [[nodiscard]] bool in_network_order() const { return (of == Of::payload || of == Of::tuple) != swapped; }
   // Whether a comparison byte by byte compares numbers.
-  [[nodiscard]] bool ordered() const { return size == 1 || (of == Of::payload) != swapped; }
+  [[nodiscard]] bool ordered() const { return size == 1 || in_network_order(); }
   [[nodiscard]] bool is_meta(std::uint32_t wanted) const { return of == Of::meta && key == wanted; }
   [[nodiscard]] bool is_ct(std::uint32_t wanted) const { return of == Of::ct && key == wanted; }
 };

@@ -143,7 +143,7 @@ TEST_F(Read, WhatIsNotUnderstoodIsOpaque) {
       "meta oiftype loopback drop",
       "th dport 53 meta mark > 1 drop",
       "socket transparent 1 drop",
-      "ct status dnat drop",
+      "ct expiration 10s drop",
       "meta mark set numgen inc mod 4",
       "ip daddr . tcp dport != { 10.0.0.1 . 80 } drop",
       "ip ttl set 5",

@@ -666,8 +666,10 @@ TEST(NftReader, WordsOfConditions) {
             " meta length 100-200 -j ACCEPT");
   EXPECT_EQ(read(meta(NFT_META_PKTTYPE) + neq("\1") + accept), " meta pkttype != broadcast -j ACCEPT");
   const std::string status = ct(NFT_CT_STATUS);
-  EXPECT_EQ(read(status + bitwise(host(32), host(0)) + neq(host(0)) + accept), " ct status dnat -j ACCEPT");
-  EXPECT_EQ(read(status + bitwise(host(48), host(0)) + eq(host(0)) + accept), " ct status ! snat,dnat -j ACCEPT");
+  EXPECT_EQ(read(status + bitwise(host(32), host(0)) + neq(host(0)) + accept),
+            " -m conntrack --ctstatus DNAT -j ACCEPT");
+  EXPECT_EQ(read(status + bitwise(host(48), host(0)) + eq(host(0)) + accept),
+            " -m conntrack ! --ctstatus SNAT,DNAT -j ACCEPT");
   EXPECT_EQ(read_ipv4(network(8, 1) + eq("\x40") + accept), "ipv4  ip ttl 64 -j ACCEPT");
   EXPECT_EQ(read_ipv4(network(1, 1) + bitwise("\xfc", std::string(1, '\0')) + neq("\x28") + accept),
             "ipv4  ip dscp != 0xa -j ACCEPT");
@@ -678,7 +680,8 @@ TEST(NftReader, WordsOfConditions) {
   const auto reply = [](std::uint32_t key) {
     return expression("ct", number(NFTA_CT_KEY, key) + number(NFTA_CT_DREG, 1) + attribute(NFTA_CT_DIRECTION, "\1"));
   };
-  EXPECT_EQ(read(reply(NFT_CT_SRC_IP) + eq("\x0a\x01\x02\x03") + accept), " ct reply ip saddr 10.1.2.3 -j ACCEPT");
+  EXPECT_EQ(read(reply(NFT_CT_SRC_IP) + eq("\x0a\x01\x02\x03") + accept),
+            " -m conntrack --ctreplsrc 10.1.2.3 -j ACCEPT");
   EXPECT_EQ(read(expression("socket", number(NFTA_SOCKET_KEY, NFT_SOCKET_TRANSPARENT) + number(NFTA_SOCKET_DREG, 1)) +
                  eq("\1") + accept),
             " socket transparent 1 -j ACCEPT");

@@ -44,7 +44,7 @@ Match random_match(Random& random) {
   const End end = random.one_in(3) ? End::source : End::destination;
   static const char* const ranges[] = {"10.0.0.0/8",  "192.0.2.2",          "127.0.0.0/8", "203.0.113.0/24",
                                        "2001:db8::2", "2001:db8:ffff::/48", "::1"};
-  switch (random.below(14)) {
+  switch (random.below(17)) {
     case 0:
       return InterfaceMatch{random.one_in(2) ? InterfaceDirection::in : InterfaceDirection::out,
                             random.one_in(2) ? "lo" : "eth+", negated};
@@ -78,6 +78,23 @@ Match random_match(Random& random) {
     }
     case 13:
       return EitherPortMatch{{{static_cast<std::uint16_t>(random.below(100)), 443}}, negated};
+    case 14: {
+      ConnectionMatch match{ConnectionMatch::Of::address, random.one_in(2), end, negated, {}, {}};
+      match.addresses = {*AddressRange::parse(random.of(ranges))};
+      return match;
+    }
+    case 15: {
+      ConnectionMatch match{ConnectionMatch::Of::port, random.one_in(2), end, negated, {}, {}};
+      match.ports = {
+          {static_cast<std::uint16_t>(random.below(100)), static_cast<std::uint16_t>(random.one_in(2) ? 443 : 15001)}};
+      return match;
+    }
+    case 16: {
+      if (random.one_in(2)) return ConntrackStateMatch{ConntrackStateMatch::snat | ConntrackStateMatch::dnat, negated};
+      ConnectionMatch match{ConnectionMatch::Of::status, false, end, negated, {}, {}};
+      match.number = static_cast<std::uint16_t>(1U << random.below(6));
+      return match;
+    }
     default:
       return UnknownMatch{"-m statistic --mode random"};
   }

@@ -195,6 +195,20 @@ TEST(ReadRule, HasWhatTheWordsSayAndNoMore) {
   EXPECT_EQ(match("-m connmark ! --mark 5/6"), Match(ConnmarkMatch{5, 6, true}));
   EXPECT_EQ(match("-m conntrack --ctdir ORIGINAL"), Match(ConntrackDirectionMatch{false}));
   EXPECT_EQ(match("-m conntrack --ctdir REPLY"), Match(ConntrackDirectionMatch{true}));
+  EXPECT_EQ(match("-m conntrack ! --ctrepldst 10.0.0.0/8"),
+            Match(ConnectionMatch{
+                ConnectionMatch::Of::address, true, End::destination, true, {*AddressRange::parse("10.0.0.0/8")}, {}}));
+  EXPECT_EQ(match("-m conntrack --ctorigsrcport 80:90"),
+            Match(ConnectionMatch{ConnectionMatch::Of::port, false, End::source, false, {}, {{80, 90}}}));
+  EXPECT_EQ(match("-m conntrack --ctproto tcp"),
+            Match(ConnectionMatch{ConnectionMatch::Of::protocol, false, End::source, false, {}, {}, 6}));
+  EXPECT_EQ(match("-m conntrack --ctstatus SEEN_REPLY,CONFIRMED"),
+            Match(ConnectionMatch{ConnectionMatch::Of::status, false, End::source, false, {}, {}, 10}));
+  // A packet without a connection meets the state alone: what else the same module asks is not asked then.
+  EXPECT_EQ(match("-m conntrack --ctstate INVALID --ctorigdst 10.0.0.1 -j DROP"),
+            Match(UnknownMatch{"-m conntrack --ctstate INVALID --ctorigdst 10.0.0.1"}));
+  EXPECT_EQ(read_rule("-A C -m conntrack --ctstate NEW --ctorigdst 10.0.0.1 -j DROP").matches.size(), 2U);
+  EXPECT_EQ(read_rule("-A C -m conntrack --ctstate INVALID -m conntrack --ctorigdst 10.0.0.1").matches.size(), 2U);
   const Rule rule = read_rule("-A C -j MARK --set-mark 5/6");
   EXPECT_EQ(rule.target, Target(SetMark{5, 7}));
   EXPECT_EQ(rule.chain, "C");
