@@ -79,7 +79,7 @@ std::string goes_to(const Ending& ending) {
   if (!is_captured(ending)) return "perhaps " + goes_to(*std::ranges::find_if(ending.either, space::is_captured));
   const std::string who = ending.listener.empty() ? "" : fmt::format(" ({})", ending.listener);
   if (ending.transparent) return fmt::format("goes to port {}{} by TPROXY", ending.transparent_port, who);
-  if (!ending.port) return "goes to " + ending.to->text();
+  if (!ending.port) return "goes to " + (ending.to ? ending.to->text() : std::string("the same address"));
   return fmt::format("goes to port {}{}", *ending.port, who);
 }
 

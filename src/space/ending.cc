@@ -29,7 +29,7 @@ Ending of(const Trace& trace) {
       made.translated = trace.translated;
       made.transparent = outcome.transparent;
       made.transparent_port = outcome.transparent_port;
-      if (made.translated) made.to = outcome.at.address;
+      if (made.translated && outcome.at.address_origin == Origin::constant) made.to = outcome.at.address;
       if (made.translated && outcome.at.port_origin == Origin::constant) made.port = outcome.at.port;
       if (made.translated || made.transparent) made.listener = outcome.listener;
       break;
@@ -67,9 +67,11 @@ std::string answers_of(const Ending& ending) {
 
 std::string place_of(const Ending& ending) {
   const std::string who = ending.listener.empty() ? "" : fmt::format(" ({})", ending.listener);
+  const std::string host = ending.to ? ending.to->text() : "the same address";
   const std::string at = !ending.translated ? ""
-                         : ending.port      ? Endpoint{*ending.to, *ending.port}.text()
-                                            : ending.to->text() + ", port unchanged";
+                         : !ending.port     ? host + ", port unchanged"
+                         : ending.to        ? Endpoint{*ending.to, *ending.port}.text()
+                                            : fmt::format("{}, port {}", host, *ending.port);
   const std::string from = ending.from ? " from " + ending.from->text() : "";
   switch (ending.kind) {
     case Outcome::Kind::lands:

@@ -15,7 +15,7 @@ namespace sidetrack::space {
 struct Ending {
   Outcome::Kind kind = Outcome::Kind::lands;
   bool translated = false;
-  std::optional<Address> to;          // translated: its new destination
+  std::optional<Address> to;          // translated: its new destination; nothing: as it was
   std::optional<std::uint16_t> port;  // translated: and port; nothing: as it was
   std::optional<Address> from;        // leaves, forwarded: its new source, if that is known
   bool transparent = false;

@@ -97,7 +97,8 @@ struct NatFlag {
 };
 constexpr NatFlag known_nat_flags[] = {{"random", "--random", NF_NAT_RANGE_PROTO_RANDOM},
                                        {"fully-random", "--random-fully", NF_NAT_RANGE_PROTO_RANDOM_FULLY},
-                                       {"persistent", "--persistent", NF_NAT_RANGE_PERSISTENT}};
+                                       {"persistent", "--persistent", NF_NAT_RANGE_PERSISTENT},
+                                       {"netmap", "", NF_NAT_RANGE_NETMAP}};
 
 struct NatStatement {
   std::string_view name, of_iptables, option, expression;
@@ -498,8 +499,9 @@ class RuleMaker {
     std::optional<AddressRange> addresses;
     std::optional<PortRange> ports;
     const bool looks_up = look_up_value(to, statement);
-    const bool is_plain =
-        to.parts.empty() && (to.word.empty() ? !has_address : read_destination(to.word, addresses, ports));
+    if (to.word.find('/') != std::string::npos) addresses = AddressRange::parse(to.word);
+    const bool is_plain = addresses || (to.parts.empty() &&
+                                        (to.word.empty() ? !has_address : read_destination(to.word, addresses, ports)));
     if (!looks_up && !is_plain) return false;
     std::string of_iptables = fmt::format("-j {}", nat.of_iptables);
     if (!to.word.empty()) of_iptables += fmt::format(" {} {}", nat.option, to.word.substr(has_address ? 0 : 1));

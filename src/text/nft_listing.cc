@@ -330,6 +330,7 @@ class StatementReader {
   Read nat() {
     const std::string word = tokens_[at_++].text;
     if (!accept("ip")) accept("ip6");
+    const bool is_network = accept("prefix");
     const bool has_destination = accept("to");
     if (!has_destination && word != "redirect" && word != "masquerade") return {};
     const bool is_plain = text().find_first_of(".:[") != std::string_view::npos;  // no key that is looked up
@@ -338,6 +339,7 @@ class StatementReader {
       made->parts.push_back(*next());
       accept(",");
     }
+    if (made && is_network) made->parts.emplace_back("netmap");  // as nft's JSON has it
     return made;
   }
 

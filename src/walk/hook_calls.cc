@@ -24,12 +24,27 @@ bool marks_connections(const LiveChain& chain) {
   });
 }
 
+// Tells whether the kernel tracks connections for what is not understood, by the words of iptables or nft.
+bool names_tracking(std::string_view words) {
+  static constexpr std::string_view beginnings[] = {
+      "-m conntrack", "-m connbytes", "-m connlabel", "-m helper",   "-m state", "ct ",
+      "-j DNAT",      "-j SNAT",      "-j NETMAP",    "-j REDIRECT", "-j MASQ",  "-j CT",
+      "-j CONN",      "dnat",         "snat",         "nat",         "redir",    "masq"};
+  return std::ranges::any_of(beginnings, [&](std::string_view each) { return words.starts_with(each); });
+}
+
 // Whether it needs connection tracking. Unknown: it is not understood, or has a statement that is only not followed.
 Tracking needed_by(const Rule& rule) {
   const Target& target = rule.target;
   const auto* more = std::get_if<NonTerminating>(&target);
-  const bool is_unknown = std::holds_alternative<UnknownTarget>(target) || (more != nullptr && !more->words.empty());
-  if (std::ranges::any_of(rule.matches, asks_connection) || needs_tracking(target)) return Tracking::yes;
+  const auto* other = std::get_if<UnknownTarget>(&target);
+  const bool is_unknown = other != nullptr || (more != nullptr && !more->words.empty());
+  const auto asks = [](const Match& match) {
+    const auto* unknown = std::get_if<UnknownMatch>(&match);
+    return asks_connection(match) || (unknown != nullptr && names_tracking(unknown->words));
+  };
+  const bool is_named = other != nullptr && names_tracking(other->words);
+  if (std::ranges::any_of(rule.matches, asks) || needs_tracking(target) || is_named) return Tracking::yes;
   const auto not_understood = [](const Match& match) { return std::holds_alternative<UnknownMatch>(match); };
   return is_unknown || std::ranges::any_of(rule.matches, not_understood) ? Tracking::unknown : Tracking::no;
 }

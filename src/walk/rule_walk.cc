@@ -33,6 +33,9 @@ Endpoint with_port(Endpoint endpoint, std::optional<std::uint16_t> port) {
   return endpoint;
 }
 
+// Tells whether it translates to an address of the pod.
+bool is_own(const Nat& nat) { return nat.to == Nat::To::own || (!nat.addresses && !nat.ports); }
+
 class RuleWalk {
  public:
   RuleWalk(WalkState& packet, const PodView& pod, const BaseChain& base, ChainIndex& chains, Forks& forks)
@@ -361,8 +364,10 @@ class RuleWalk {
     return to_destination(*to, port, "redirected", place);
   }
 
-  Ended to_destination(const Address& address, std::optional<std::uint16_t> port, const char* how, std::size_t place) {
-    Endpoint to = with_address(packet_.now.destination, address);
+  Ended to_destination(const std::optional<Address>& address, std::optional<std::uint16_t> port, const char* how,
+                       std::size_t place) {
+    Endpoint to = packet_.now.destination;
+    if (address) to = with_address(to, *address);
     if (port) to = with_port(to, *port);
     packet_.now.connection.destination = Translation{packet_.now.destination, to};
     say(place, Step::Kind::decided, [&] { return fmt::format("{} to {}", how, to.text()); });
@@ -378,19 +383,62 @@ class RuleWalk {
     }
     const bool one_address = nat.addresses && nat.addresses->first == nat.addresses->last;
     const bool one_port = !nat.ports || nat.ports->first == nat.ports->last;
+    if (nat.to == Nat::To::network) return to_network(nat, place);
     if (nat.end == End::source) return to_source(nat, one_address, one_port, place);
-    if (!nat.addresses && !nat.ports) return to_self({}, place);
-    if (!one_address || !one_port) return not_known(nat.words, place);
+    const auto chosen = [&](const char* what) {
+      return not_known(fmt::format("which {} the kernel chooses for", what), nat.words, "", place);
+    };
+    if (nat.addresses && !one_address) return chosen(one_port ? "address" : "address and port");
+    std::optional<std::uint16_t> port;
+    if (!takes_port(nat, port)) return chosen("port");
+    if (is_own(nat)) return to_self(port, place);
     captured_by(place);
-    const std::optional<std::uint16_t> port = nat.ports ? std::optional(nat.ports->first) : std::nullopt;
-    return to_destination(nat.addresses->first, port, "translated", place);
+    const std::optional<Address> address = nat.addresses ? std::optional(nat.addresses->first) : std::nullopt;
+    return to_destination(address, port, "translated", place);
+  }
+
+  // Finds the port that a destination gets (nf_nat_l4proto_unique_tuple); nothing: its own. False: it is the kernel's
+  // choice, or follows from its own one in a way that is not told of all packets at once.
+  bool takes_port(const Nat& nat, std::optional<std::uint16_t>& port) {
+    if (!nat.ports) return true;
+    const std::uint16_t first = nat.ports->first;
+    const std::optional<std::uint16_t>& own = packet_.now.destination.port;
+    if (first == nat.ports->last) {
+      port = first;
+      return true;
+    }
+    if (nat.base) {
+      if (!own || packet_.now.observer != nullptr) return false;
+      const auto offset = static_cast<std::uint16_t>(*own - *nat.base);
+      port = static_cast<std::uint16_t>(first + offset % (nat.ports->last - first + 1));
+      return true;
+    }
+    return !nat.random && holds_observed(PortMatch{End::destination, {*nat.ports}, false}, packet_.now);
+  }
+
+  // NETMAP, which moves an address for each address: those of all packets at once are not followed.
+  Ended to_network(const Nat& nat, std::size_t place) {
+    const AddressRange& to = *nat.addresses;
+    const bool of_destination = at_ == Hook::prerouting || at_ == Hook::output;
+    if (packet_.now.observer != nullptr && to.first != to.last)
+      return not_known("which address follows from", nat.words, "", place);
+    Address moved = (of_destination ? packet_.now.destination : packet_.now.source).address;
+    for (std::size_t i = 0; i < moved.size(); ++i) {
+      const auto hosts = static_cast<std::uint8_t>(to.first.bytes[i] ^ to.last.bytes[i]);
+      moved.bytes[i] = static_cast<std::uint8_t>((moved.bytes[i] & hosts) | to.first.bytes[i]);
+    }
+    if (!of_destination) return to_source({End::source, AddressRange::single(moved), {}, {}}, true, true, place);
+    captured_by(place);
+    return to_destination(moved, {}, "translated", place);
   }
 
   // SNAT, MASQUERADE. Which of several addresses and ports the kernel takes is not known.
   Ended to_source(const Nat& nat, bool one_address, bool one_port, std::size_t place) {
-    Translation made{packet_.now.source, packet_.now.source, one_address};
+    const bool keeps_address = !nat.addresses && !is_own(nat);
+    Translation made{packet_.now.source, packet_.now.source,
+                     one_address || (keeps_address && packet_.now.source_known)};
     if (one_address) made.after = with_address(made.after, nat.addresses->first);
-    if (!nat.addresses && !nat.ports) {  // masquerade
+    if (is_own(nat)) {  // masquerade
       const PacketAtHook& now = packet_.now;
       const Address& to = now.destination.address;
       RouteLookup way =
@@ -403,7 +451,7 @@ class RuleWalk {
     }
     if (nat.ports) {
       made.after = with_port(made.after, one_port ? std::optional(nat.ports->first) : std::nullopt);
-      packet_.now.ephemeral_ports = {1, 65535};
+      packet_.now.ephemeral_ports = *nat.ports;
     }
     say(place, Step::Kind::decided, [&] {
       return made.after_known ? fmt::format("its source is now {}", made.after.text())
@@ -553,14 +601,16 @@ class RuleWalk {
   }
 
   std::optional<Ended> apply(const UnknownTarget& target, const LiveChain&, const LiveRule&, std::size_t place) {
-    return not_known(target.words, place);
+    return not_known("what", target.words, " does", place);
   }
 
-  Ended not_known(const std::string& words, std::size_t place) {
+  // `before` and `after` the words of the rule: "which port the kernel chooses for"
+  Ended not_known(const std::string& before, const std::string& words, const char* after, std::size_t place) {
     say(place, Step::Kind::unknown, "what becomes of the packet then is unknown");
     captured_by(place);
-    packet_.not_known(fmt::format("what `{}` of {} does", in_short(words), rule_of(packet_.trace.steps[place])),
-                      fmt::format("`{}`", words));
+    packet_.not_known(
+        fmt::format("{} `{}` of {}{}", before, in_short(words), rule_of(packet_.trace.steps[place]), after),
+        fmt::format("`{}`", words));
     return Ended::gone;
   }
 

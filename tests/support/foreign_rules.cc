@@ -103,6 +103,10 @@ std::string iptables_target(Dice& dice, Family family, std::string_view table, s
     if (chain == "INPUT" || chain == "POSTROUTING") {
       return chain == "POSTROUTING" && dice.percent(40) ? "-j MASQUERADE" : "-j SNAT --to-source " + to();
     }
+    if (dice.percent(10))
+      return "-j NETMAP --to " + dice.one_of(family == Family::ipv4 ? Strings{"10.97.0.0/16", "10.1.0.0/24"}
+                                                                    : Strings{"fd00:97::/32", "fd00:1::/64"});
+    if (dice.percent(10)) return "-j REDIRECT --to-ports " + dice.one_of(Strings{"8080-8081", "15001-15006"});
     return dice.percent(50) ? "-j REDIRECT --to-ports " + port(dice) : "-j DNAT --to-destination " + to();
   }
   if (table == "mangle" && dice.percent(45)) {

@@ -98,7 +98,7 @@ Outcome outcome_of(const space::Ending& ending, const Packet& packet) {
   made.at = {*packet.destination, packet.destination_port};
   if (ending.translated) {
     made.original = made.at;
-    made.at = {*ending.to, ending.port ? ending.port : packet.destination_port};
+    made.at = {ending.to.value_or(*packet.destination), ending.port ? ending.port : packet.destination_port};
   }
   made.transparent = ending.transparent;
   made.transparent_port = ending.transparent_port;

@@ -667,16 +667,23 @@ class Reader {
     int first_address, last_address, first_port, last_port;  // attributes; 0: has none
   };
   void nat(End end, const char* what, const RawExpression& e, const NatRegisters& in, int flags_in) {
-    constexpr std::uint32_t known =
-        NF_NAT_RANGE_MAP_IPS | NF_NAT_RANGE_PROTO_SPECIFIED | NF_NAT_RANGE_PROTO_RANDOM_ALL | NF_NAT_RANGE_PERSISTENT;
+    constexpr std::uint32_t known = NF_NAT_RANGE_MAP_IPS | NF_NAT_RANGE_PROTO_SPECIFIED |
+                                    NF_NAT_RANGE_PROTO_RANDOM_ALL | NF_NAT_RANGE_PERSISTENT | NF_NAT_RANGE_NETMAP;
     const std::uint32_t flags = e.u32(flags_in);
     if ((flags & ~known) != 0) return opaque(e.words());
     Nat nat{end, {}, {}, what};
+    nat.random = (flags & NF_NAT_RANGE_PROTO_RANDOM_ALL) != 0;
+    if (in.first_address == 0) nat.to = Nat::To::own;
+    if ((flags & NF_NAT_RANGE_NETMAP) != 0) {
+      nat.to = Nat::To::network;
+      nat.words += " prefix";
+    }
     if (in.first_address != 0 && e.has(in.first_address)) {
       const auto first = address(e.u32(in.first_address), e.u32(NFTA_NAT_FAMILY));
       const auto last = e.has(in.last_address) ? address(e.u32(in.last_address), e.u32(NFTA_NAT_FAMILY)) : first;
       if (!first || !last) return opaque(fmt::format("{} to what it looks up", what));
       nat.addresses = AddressRange{*first, *last};
+      if (nat.to == Nat::To::network && !nat.addresses->prefix_length()) return opaque(e.words());
       nat.words += " to " + nat.addresses->text();
     }
     if (e.has(in.first_port)) {
@@ -693,7 +700,8 @@ class Reader {
     if (!context_.prefix.empty() && nat.addresses && flags == NF_NAT_RANGE_MAP_IPS && end == End::source &&
         !nat.ports && nat.addresses->first == nat.addresses->last)
       return decide(source_nat(nat.addresses->first));
-    if ((flags & NF_NAT_RANGE_PROTO_RANDOM_ALL) != 0) nat.words += " random";
+    if (nat.to == Nat::To::network && !nat.addresses) return opaque(e.words());
+    if (nat.random) nat.words += " random";
     if ((flags & NF_NAT_RANGE_PERSISTENT) != 0) nat.words += " persistent";
     decide(nat);
   }

@@ -30,11 +30,13 @@ struct NatTarget {
   std::string_view name;
   End end;
   std::string_view to_address;  // its option; empty: it takes ports alone
+  Nat::To to = Nat::To::given;
 };
 constexpr NatTarget nat_targets[] = {{"DNAT", End::destination, "--to-destination"},
                                      {"SNAT", End::source, "--to-source"},
-                                     {"MASQUERADE", End::source, ""},
-                                     {"REDIRECT", End::destination, ""}};
+                                     {"MASQUERADE", End::source, "", Nat::To::own},
+                                     {"REDIRECT", End::destination, "", Nat::To::own},
+                                     {"NETMAP", End::destination, "--to", Nat::To::network}};
 
 const NatTarget* nat_target(std::string_view name) {
   const auto* found = std::ranges::find(nat_targets, name, &NatTarget::name);
@@ -59,8 +61,12 @@ Nat nat_of(const NatTarget& target, std::optional<AddressRange> addresses, std::
     words += fmt::format(" {} ", target.to_address);
     const bool brackets = addresses && addresses->family() == Family::ipv6 && ports;
     if (brackets) words += '[';
-    if (addresses) words += addresses->first.text();
-    if (addresses && addresses->first != addresses->last) words += '-' + addresses->last.text();
+    if (target.to == Nat::To::network) {
+      words += addresses->text();
+    } else if (addresses) {
+      words += addresses->first.text();
+      if (addresses->first != addresses->last) words += '-' + addresses->last.text();
+    }
     if (brackets) words += ']';
     if (ports) words += ':' + text(*ports);
     if (base != 0) words += fmt::format("/{}", base);
@@ -68,7 +74,9 @@ Nat nat_of(const NatTarget& target, std::optional<AddressRange> addresses, std::
   for (const NatFlag& flag : nat_flags) {
     if ((flags & flag.bit) != 0) words += fmt::format(" {}", flag.option);
   }
-  return {target.end, addresses, ports, std::move(words)};
+  Nat nat{target.end, addresses, ports, std::move(words), target.to, (flags & NF_NAT_RANGE_PROTO_RANDOM_ALL) != 0, {}};
+  if (base != 0) nat.base = base;
+  return nat;
 }
 
 struct NatRange {
@@ -126,6 +134,8 @@ std::optional<Target> decode_nat(const xt::ExtensionView& extension, Family fami
   if (!has(NF_NAT_RANGE_PROTO_SPECIFIED) && range->ports != PortRange{}) return std::nullopt;
   if (range->last < range->first || range->ports.last < range->ports.first) return std::nullopt;
   if (target.to_address.empty() && has(NF_NAT_RANGE_MAP_IPS)) return std::nullopt;
+  const bool is_network = AddressRange{range->first, range->last}.prefix_length().has_value();
+  if (target.to == Nat::To::network && (!has(NF_NAT_RANGE_MAP_IPS) || !is_network)) return std::nullopt;
   return nat_of(
       target, has(NF_NAT_RANGE_MAP_IPS) ? std::optional(AddressRange{range->first, range->last}) : std::nullopt,
       has(NF_NAT_RANGE_PROTO_SPECIFIED) ? std::optional(range->ports) : std::nullopt, range->flags, range->base);
@@ -190,6 +200,7 @@ std::optional<Target> Nat::from_iptables(TargetWords words) {
   std::optional<AddressRange> addresses;
   std::optional<PortRange> ports;
   unsigned flags = 0;
+  std::uint16_t base = 0;
   for (std::size_t i = 2; i < words.size(); ++i) {
     const auto* flag = std::ranges::find(nat_flags, words[i], &NatFlag::option);
     const std::string_view option = words[i];
@@ -197,6 +208,14 @@ std::optional<Target> Nat::from_iptables(TargetWords words) {
       flags |= flag->bit;
     } else if (++i == words.size()) {
       return {};
+    } else if (target->to == Nat::To::network) {
+      addresses = AddressRange::parse(words[i]);
+      if (option != target->to_address || !addresses) return {};
+    } else if (const auto slash = words[i].rfind('/'); slash != std::string::npos) {  // 10.0.0.1:8000-8099/80
+      const auto number = read_number<std::uint16_t>(std::string_view(words[i]).substr(slash + 1));
+      const bool is_read = number && read_destination(words[i].substr(0, slash), addresses, ports) && ports;
+      if (option != target->to_address || !is_read) return {};
+      base = *number;
     } else if (option == "--to-ports" && target->to_address.empty()) {
       if (!read_destination(":" + words[i], addresses, ports)) return {};
     } else if (option != target->to_address || !read_destination(words[i], addresses, ports)) {
@@ -205,7 +224,7 @@ std::optional<Target> Nat::from_iptables(TargetWords words) {
   }
   const bool translates = addresses || ports || target->to_address.empty();
   if (!translates) return {};
-  return nat_of(*target, addresses, ports, flags);
+  return nat_of(*target, addresses, ports, flags, base);
 }
 
 xt::Sources Nat::sources() {
@@ -217,18 +236,18 @@ xt::Sources Nat::sources() {
 xt::Extension Nat::to_xt(Family family) const {
   if (!addresses || *this != source_nat(addresses->first) || addresses->family() != family)
     throw std::logic_error("not a translation that can be sent: " + words);
-  const Address& to = addresses->first;
+  const Address& address = addresses->first;
   if (family == Family::ipv4) {
     nf_nat_ipv4_multi_range_compat info{};
     info.rangesize = 1;
     info.range[0].flags = NF_NAT_RANGE_MAP_IPS;
-    std::memcpy(&info.range[0].min_ip, to.bytes.data(), to.size());
+    std::memcpy(&info.range[0].min_ip, address.bytes.data(), address.size());
     info.range[0].max_ip = info.range[0].min_ip;
     return snat_ipv4.encode(info);
   }
   nf_nat_range info{};
   info.flags = NF_NAT_RANGE_MAP_IPS;
-  std::memcpy(&info.min_addr, to.bytes.data(), to.size());
+  std::memcpy(&info.min_addr, address.bytes.data(), address.size());
   info.max_addr = info.min_addr;
   return snat_ipv6.encode(info);
 }
@@ -242,9 +261,9 @@ std::optional<Target> Nat::from_xt(const xt::ExtensionView& extension, Family fa
 // snat ip to 169.254.7.127
 void Nat::to_nft(nft::RuleWriter& writer) const {
   if (!addresses || *this != source_nat(addresses->first)) writer.refuse();
-  const Address& to = addresses->first;
-  writer.add(fmt::format("snat {} to {}", to.family == Family::ipv4 ? "ip" : "ip6", to.text()),
-             {nft::Load{nft::Data(to.view())}, nft::SnatTo{nft::nfproto(to.family)}});
+  const Address& address = addresses->first;
+  writer.add(fmt::format("snat {} to {}", address.family == Family::ipv4 ? "ip" : "ip6", address.text()),
+             {nft::Load{nft::Data(address.view())}, nft::SnatTo{nft::nfproto(address.family)}});
 }
 
 }  // namespace sidetrack

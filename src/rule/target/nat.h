@@ -20,11 +20,19 @@ struct Redirect {          // REDIRECT --to-ports
   [[nodiscard]] Facts changes() const { return facts::none; }
 };
 
-struct Nat {  // DNAT, SNAT, MASQUERADE, REDIRECT to several ports; what is not given stays, or is the kernel's choice
+struct Nat {  // DNAT, SNAT, MASQUERADE, NETMAP, REDIRECT to several ports; what is not given stays
   End end = End::destination;
   std::optional<AddressRange> addresses;
   std::optional<PortRange> ports;
   std::string words;  // those of iptables or nft
+  enum class To : std::uint8_t {
+    given,    // one of the addresses
+    own,      // REDIRECT, MASQUERADE: an address of the pod
+    network,  // NETMAP: the address at the end that the hook translates, moved into the network of `addresses`
+  };
+  To to = To::given;
+  bool random = false;                  // a port among these that is there already does not stay
+  std::optional<std::uint16_t> base{};  // the port that the first of `ports` stands for, the next one for the next
   friend bool operator==(const Nat&, const Nat&) = default;
 
   static constexpr bool goes_on = false;

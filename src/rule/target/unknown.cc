@@ -2,8 +2,6 @@
 #include "rule/target/unknown.h"
 
 #include <fmt/format.h>
-#include <linux/netfilter.h>
-#include <linux/netfilter/nf_nat.h>
 #include <linux/netfilter/xt_TEE.h>
 #include <linux/netfilter_ipv4/ipt_REJECT.h>
 #include <linux/netfilter_ipv6/ip6t_REJECT.h>
@@ -38,20 +36,6 @@ constexpr const char* with_icmpv6[] = {
     "icmp6-no-route",         "icmp6-adm-prohibited", "icmp6-not-neighbour", "icmp6-addr-unreachable",
     "icmp6-port-unreachable", "echo-reply",           "tcp-reset",           "icmp6-policy-fail",
     "icmp6-reject-route"};
-
-// -j NETMAP --to 10.0.0.0/8: the range's ends differ in the bits that stay.
-std::optional<std::string> netmap_words(const xt::ExtensionView& extension, Family family) {
-  std::optional<AddressRange> to;
-  if (family == Family::ipv4) {
-    const auto info = xt::Spec<nf_nat_ipv4_multi_range_compat>{"NETMAP", 0}.decode(extension);
-    if (info && info->rangesize == 1)
-      to = {xt::address_in(family, &info->range[0].min_ip), xt::address_in(family, &info->range[0].max_ip)};
-  } else if (const auto info = xt::Spec<nf_nat_range>{"NETMAP", 0}.decode(extension)) {
-    to = {xt::address_in(family, &info->min_addr), xt::address_in(family, &info->max_addr)};
-  }
-  if (!to || !to->prefix_length()) return {};
-  return "-j NETMAP --to " + to->text();
-}
 
 // -j TEE --gateway 10.0.0.1 --oif eth0
 std::optional<std::string> tee_words(const xt::ExtensionView& extension, Family family) {
@@ -116,7 +100,6 @@ xt::Extension UnknownTarget::to_xt(Family) const { xt::refuse(to_iptables()); }
 
 // Any that no other kind has understood.
 std::optional<Target> UnknownTarget::from_xt(const xt::ExtensionView& extension, Family family) {
-  if (const auto words = netmap_words(extension, family)) return UnknownTarget{*words};
   if (const auto words = tee_words(extension, family)) return UnknownTarget{*words};
   return UnknownTarget{unknown_words(xt::ExtensionKind::target, extension)};
 }

@@ -146,9 +146,9 @@ void add_others(Random& random, Live& live) {
     Table table;
     const char* chain;
   };
-  static const Place places[] = {{Table::filter, "OUTPUT"},  {Table::filter, "INPUT"},   {Table::mangle, "OUTPUT"},
-                                 {Table::raw, "OUTPUT"},     {Table::raw, "PREROUTING"}, {Table::security, "OUTPUT"},
-                                 {Table::nat, "POSTROUTING"}};
+  static const Place places[] = {{Table::filter, "OUTPUT"},   {Table::filter, "INPUT"},   {Table::mangle, "OUTPUT"},
+                                 {Table::raw, "OUTPUT"},      {Table::raw, "PREROUTING"}, {Table::security, "OUTPUT"},
+                                 {Table::nat, "POSTROUTING"}, {Table::nat, "OUTPUT"}};
   for (const Place& place : places) {
     if (!random.one_in(3)) continue;
     const Family family = random.one_in(2) ? Family::ipv4 : Family::ipv6;
@@ -161,7 +161,10 @@ void add_others(Random& random, Live& live) {
       std::vector<Match> matches;
       for (std::uint64_t j = random.below(4); j-- > 0;) matches.push_back(random_match(random));
       Target target = random_target(random);
-      if (place.table == Table::nat && random.one_in(2)) {
+      if (std::string_view(place.chain) == "OUTPUT" && place.table == Table::nat) {
+        const PortRange ports{443, static_cast<std::uint16_t>(random.one_in(2) ? 443 : 15001)};
+        target = Nat{End::destination, {}, ports, "-j REDIRECT", random.one_in(2) ? Nat::To::own : Nat::To::given};
+      } else if (place.table == Table::nat && random.one_in(2)) {
         target = Nat{End::source,
                      AddressRange::single(*Address::parse(family == Family::ipv4 ? "192.0.2.2" : "::9")),
                      {},

@@ -76,8 +76,9 @@ bool agrees(const Ending& ending, const Outcome& outcome) {
     case Outcome::Kind::lands:
     case Outcome::Kind::leaves:
       return ending.answers == outcome.answers && ending.translated == outcome.original.has_value() &&
-             (!ending.translated || (ending.to == outcome.at.address && ending.port.value_or(outcome.at.port.value_or(
-                                                                            0)) == outcome.at.port.value_or(0))) &&
+             (!ending.translated ||
+              (ending.to.value_or(outcome.at.address) == outcome.at.address &&
+               ending.port.value_or(outcome.at.port.value_or(0)) == outcome.at.port.value_or(0))) &&
              ending.transparent == outcome.transparent && ending.transparent_port == outcome.transparent_port &&
              ending.interface == outcome.interface;
     case Outcome::Kind::forwarded:
@@ -751,8 +752,7 @@ TEST(ReadRule, UnderstandsWhatIsWritten) {
       }
     }
   }
-  const Rule unknown =
-      read_rule("-A OUTPUT -p tcp -m statistic --mode random --probability 0.5 -j NETMAP --to 1.2.3.4");
+  const Rule unknown = read_rule("-A OUTPUT -p tcp -m statistic --mode random --probability 0.5 -j HMARK --anything");
   ASSERT_EQ(unknown.matches.size(), 2U);
   EXPECT_EQ(iptables_words(unknown.matches[1]), "-m statistic --mode random --probability 0.5");
   EXPECT_TRUE(std::holds_alternative<UnknownTarget>(unknown.target));

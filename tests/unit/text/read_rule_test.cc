@@ -209,6 +209,10 @@ TEST(ReadRule, HasWhatTheWordsSayAndNoMore) {
             Match(UnknownMatch{"-m conntrack --ctstate INVALID --ctorigdst 10.0.0.1"}));
   EXPECT_EQ(read_rule("-A C -m conntrack --ctstate NEW --ctorigdst 10.0.0.1 -j DROP").matches.size(), 2U);
   EXPECT_EQ(read_rule("-A C -m conntrack --ctstate INVALID -m conntrack --ctorigdst 10.0.0.1").matches.size(), 2U);
+  const auto nat = [](const char* words) { return std::get<Nat>(read_rule(std::string("-A C -j ") + words).target); };
+  EXPECT_EQ(nat("NETMAP --to 10.0.0.0/8").to, Nat::To::network);
+  EXPECT_EQ(nat("DNAT --to-destination 10.0.0.1:8000-8009/80").base, 80);
+  EXPECT_TRUE(nat("REDIRECT --to-ports 80-81 --random").random);
   const Rule rule = read_rule("-A C -j MARK --set-mark 5/6");
   EXPECT_EQ(rule.target, Target(SetMark{5, 7}));
   EXPECT_EQ(rule.chain, "C");

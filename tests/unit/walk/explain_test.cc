@@ -685,7 +685,7 @@ TEST(Explain, FollowsTranslationsOfOthers) {
   EXPECT_THAT(dnat(-99, {End::destination, to("10.7.7.7"), PortRange{80, 80}, "dnat"}), HasSubstr("15001"));
   EXPECT_EQ(dnat(-99, {End::destination, to("10.7.7.7"), PortRange{80, 80}, "dnat"}, ""), other);
   EXPECT_EQ(dnat(-101, {End::destination, to("10.7.7.0/24"), {}, "dnat to 10.7.7.0/24"}),
-            "unknown: what `dnat to 10.7.7.0/24` of rule 1 of inet n out does");
+            "unknown: which address the kernel chooses for `dnat to 10.7.7.0/24` of rule 1 of inet n out");
   EXPECT_EQ(dnat(-101, {End::destination, to("192.0.2.2"), PortRange{80, 80}, "dnat"}),
             "lands on 192.0.2.2:80; original destination 10.96.0.10:443");
 }

@@ -33,7 +33,11 @@ TEST(Tracking, NatIsAskedWhereARuleNeedsIt) {
       {{}, SetConnmark{1, ~0U}},
       {{}, Notrack{}},
       {{ConnmarkMatch{}}, NonTerminating{}},
-      {{UnknownMatch{"-m x"}, established}, UnknownTarget{"-j X"}}};
+      {{UnknownMatch{"-m x"}, established}, UnknownTarget{"-j X"}},
+      {{UnknownMatch{"-m conntrack --ctexpire 5"}}, UnknownTarget{"-j X"}},
+      {{UnknownMatch{"ct original packets > 5"}}, NonTerminating{}},
+      {{}, UnknownTarget{"dnat to what it looks up"}},
+      {{}, UnknownTarget{"-j DNAT --anything"}}};
   for (const auto& [matches, target] : needs) {
     const Outcome found = outcome(Verdict::drop, matches, target);
     EXPECT_EQ(found.kind, Kind::dropped) << target.index() << ": " << found.why;

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Rules that translate to networks, to ranges and to ports alone: where one outcome is certain `explain` says it, as
+// real connections have it; else it says that the kernel chooses.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "kernel/routes.h"
+#include "render/render.h"
+#include "support/packets.h"
+#include "support/traffic.h"
+#include "walk/explain.h"
+
+namespace sidetrack::netns {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Case {
+  const char* rule;
+  std::uint16_t port;    // of the service, to which the app connects
+  const char* sentence;  // of explain: a part of it
+};
+constexpr Case of_iptables[] = {
+    {"OUTPUT -p tcp -d 10.96.0.0/16 -j NETMAP --to 10.97.0.0/16", 80, "leaves the pod by eth0 to 10.97.0.10:80"},
+    {"OUTPUT -p tcp -j NETMAP --to 10.97.0.10/32", 443, "leaves the pod by eth0 to 10.97.0.10:443"},
+    {"OUTPUT -p tcp -j REDIRECT --to-ports 8080-8081", 8081, "lands on 127.0.0.1:8081"},
+    {"OUTPUT -p tcp -j REDIRECT --to-ports 15001-15006", 15006, "lands on 127.0.0.1:15006"},
+    {"OUTPUT -p tcp -j DNAT --to-destination 10.97.0.10:8080-8081", 8080, "leaves the pod by eth0 to 10.97.0.10:8080"},
+    {"OUTPUT -p tcp -j DNAT --to-destination 10.97.0.10:8080-8099/79", 80, "leaves the pod by eth0 to 10.97.0.10:8081"},
+    {"OUTPUT -p tcp -j DNAT --to-destination :8080", 80, "leaves the pod by eth0 to 10.96.0.10:8080"},
+    {"POSTROUTING -p tcp -j MASQUERADE --to-ports 20000-20010", 80, "leaves the pod by eth0 to 10.96.0.10:80"},
+};
+constexpr Case of_nft[] = {
+    {"meta l4proto tcp dnat ip prefix to 10.97.0.0/16", 80, "leaves the pod by eth0 to 10.97.0.10:80"},
+    {"meta l4proto tcp redirect to :8080-8081", 8081, "lands on 127.0.0.1:8081"},
+    {"meta l4proto tcp dnat to :8080", 80, "leaves the pod by eth0 to 10.96.0.10:8080"},
+};
+constexpr Case of_iptables_by_choice[] = {
+    {"OUTPUT -p tcp -j REDIRECT --to-ports 8080-8081", 80, "unknown: which port the kernel chooses for"},
+    {"OUTPUT -p tcp -j REDIRECT --to-ports 8080-8081 --random", 8080, "unknown: which port the kernel chooses for"},
+    {"OUTPUT -p tcp -j DNAT --to-destination 10.97.0.10-10.97.0.11", 80, "unknown: which address the kernel chooses"},
+};
+constexpr Case of_nft_by_choice[] = {
+    {"dnat ip to tcp dport map { 80 : 10.97.0.10 }", 80, "unknown: what `dnat to what it looks up` of rule 1"},
+};
+
+class Translation : public KernelTest {
+ protected:
+  [[nodiscard]] Trace explained(std::uint16_t port) const {
+    Packet packet;
+    packet.destination = service(port).address;
+    packet.destination_port = port;
+    packet.owner = Owner{1000, 1000};
+    return explain(packet, pod_.ns().run(read_pod), pod_.ns().run(read_all));
+  }
+  // Also of all packets at once, or nothing is said of them.
+  void expect_certain(const Case& each) const {
+    const Trace trace = explained(each.port);
+    EXPECT_THAT(sentence(trace.outcome), HasSubstr(each.sentence));
+    Landing seen = pod_.connect(as_app, {.to = service(each.port), .protocol = Protocol::tcp, .from = {}});
+    seen.oddity.clear();  // addresses are translated here
+    EXPECT_EQ(seen, predicted(trace.outcome, Protocol::tcp, pod_)) << trace_text(trace, {});
+  }
+  static Endpoint service(std::uint16_t port) { return {addresses(Family::ipv4).service, port}; }
+
+  void restore(const char* kind, const std::string& rule) const {
+    pod_.ns().must({fmt::format("iptables-{}-restore", kind)}, fmt::format("*nat\n{}COMMIT\n", rule));
+  }
+  void replace_table(const std::string& rule) const {
+    pod_.ns().must({"nft", "-f", "-"},
+                   fmt::format("table ip t\ndelete table ip t\ntable ip t {{ chain c {{ type nat hook output priority "
+                               "-100; {}; }}; }}",
+                               rule));
+  }
+
+  const Pod pod_;
+};
+
+TEST_F(Translation, IsSaidWhereItIsCertain) {
+  for (const char* kind : {"legacy", "nft"}) {
+    for (const Case& each : of_iptables) {
+      SCOPED_TRACE(fmt::format("{}: {}", kind, each.rule));
+      restore(kind, fmt::format("-A {}\n", each.rule));
+      expect_certain(each);
+      restore(kind, "");
+    }
+  }
+  for (const Case& each : of_nft) {
+    SCOPED_TRACE(each.rule);
+    replace_table(each.rule);
+    expect_certain(each);
+  }
+}
+
+TEST_F(Translation, IsTheKernelsChoiceElse) {
+  for (const Case& each : of_iptables_by_choice) {
+    SCOPED_TRACE(each.rule);
+    restore("nft", fmt::format("-A {}\n", each.rule));
+    EXPECT_THAT(sentence(explained(each.port).outcome), HasSubstr(each.sentence));
+    restore("nft", "");
+  }
+  for (const Case& each : of_nft_by_choice) {
+    SCOPED_TRACE(each.rule);
+    replace_table(each.rule);
+    EXPECT_THAT(sentence(explained(each.port).outcome), HasSubstr(each.sentence));
+  }
+}
+
+}  // namespace
+}  // namespace sidetrack::netns
