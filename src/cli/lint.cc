@@ -39,6 +39,8 @@ lint::Findings of_rules(const PodView& pod, const std::vector<Live>& live) {
         "no rules of Istio's sidecar are in this namespace, but those of {}: 'sidetrack map' says what they "
         "capture",
         fmt::join(others, ", ")));
+  else if (!any && std::ranges::any_of(live, holds_rules))
+    info("no rules of a sidecar are in this namespace: 'sidetrack map' says what the others capture");
   else if (!any)
     info("no rules of a sidecar are in this namespace: nothing is captured; 'sidetrack lint --plan' checks options");
   return lint::lint_live(pod, live);

@@ -333,6 +333,33 @@ Findings captured_forwarded(Regions& regions, const PodView& pod, const Proxy& p
   return all;
 }
 
+// Finds what may be captured beside no rules of a sidecar, of which nothing else is asked.
+Findings unknown_outcomes(Regions& regions, Regions::Node root, const PodView& pod) {
+  Findings all;
+  for (const Direction way : {Direction::out, Direction::in}) {
+    for (const Value protocol : {tcp, udp}) {
+      std::vector<Invariant> invariants;
+      for (const Family family : {Family::ipv4, Family::ipv6}) {
+        Box box = regions.ordinary(pod, way, family);
+        box[index(Field::protocol)] = regions.sets().single(protocol);
+        invariants.push_back(
+            {Code::not_known,
+             fmt::format("{} {}, {}", way_words(static_cast<Value>(way)), protocol_words(protocol), title(family)),
+             "a rule decides whether it is captured", "'sidetrack show' prints the rule", box,
+             [](const Ending& ending, const Box&) {
+               return ending.kind != Outcome::Kind::unknown && !is_captured(ending);
+             }});
+      }
+      Listed listed(regions);
+      for (const Violation& one : violations(regions, root, invariants)) {
+        if (!one.is_known) listed.add(one);
+      }
+      append(all, listed.take());
+    }
+  }
+  return all;
+}
+
 // IPv4 is captured, and IPv6 of a pod that has it is not.
 Findings missing_family(Regions& regions, Regions::Node root, const PodView& pod, const Proxy& proxy) {
   const bool has_ipv6 = std::ranges::any_of(pod.interfaces, [](const Interface& interface) {
@@ -439,6 +466,9 @@ Findings lint_live(const PodView& pod, const std::vector<Live>& live) {
   append(all, captured_ports_of_proxy(regions, root, pod, proxy));
   append(all, captured_forwarded(regions, pod, proxy));
   append(all, lost_forwarded_replies(pod, live));
+  bool any = false;
+  each_rule_of_ours(live, [&](const Rule&) { any = true; });
+  if (!any) append(all, unknown_outcomes(regions, root, pod));
   return all;
 }
 

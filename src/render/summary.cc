@@ -70,12 +70,16 @@ class Groups {
   std::vector<Group> all_;
 };
 
+// Nobody knows where it ends.
+bool is_unknown(const Ending& ending) { return ending.kind == Outcome::Kind::unknown && ending.either.empty(); }
+
 bool may_be_captured(const Ending& ending) {
-  return is_captured(ending) || std::ranges::any_of(ending.either, space::is_captured);
+  return is_captured(ending) || is_unknown(ending) || std::ranges::any_of(ending.either, space::is_captured);
 }
 
 // "goes to port 15001 (Envoy outbound)"; "perhaps …" if it is not known.
 std::string goes_to(const Ending& ending) {
+  if (is_unknown(ending)) return fmt::format("has an unknown outcome ({})", unknown_words(ending));
   if (!is_captured(ending)) return "perhaps " + goes_to(*std::ranges::find_if(ending.either, space::is_captured));
   const std::string who = ending.listener.empty() ? "" : fmt::format(" ({})", ending.listener);
   if (ending.transparent) return fmt::format("goes to port {}{} by TPROXY", ending.transparent_port, who);

@@ -106,5 +106,19 @@ TEST_F(Translation, IsTheKernelsChoiceElse) {
   }
 }
 
+// `show`, `map` and `lint` know as much of a translation that is the kernel's choice.
+TEST_F(Translation, IsUnknownToAllCommandsAlike) {
+  restore("nft", "-A OUTPUT -p tcp -j REDIRECT --to-ports 8080-8081 --random\n");
+  const std::string rule = "`-j REDIRECT --to-ports 8080-8081 --random`";
+  const std::string program = program_under_test();
+  EXPECT_THAT(pod_.ns().must({program, "show"}), HasSubstr("TCP has an unknown outcome (" + rule + ")"));
+  EXPECT_THAT(pod_.ns().must({program, "map", "--family", "ipv4"}), HasSubstr("-> unknown: " + rule));
+  const Output found = pod_.ns().program({program, "lint"});
+  EXPECT_EQ(found.exit_code, 6) << found.err;
+  EXPECT_THAT(found.out, HasSubstr("ST011 outcome unknown: outbound tcp, IPv4"));
+  EXPECT_THAT(found.out, HasSubstr(rule));
+  EXPECT_THAT(found.err, ::testing::Not(HasSubstr("nothing is captured")));
+}
+
 }  // namespace
 }  // namespace sidetrack::netns

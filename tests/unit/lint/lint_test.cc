@@ -587,6 +587,20 @@ TEST(LintLive, FindsRulesOfOthersThatDecide) {
   EXPECT_THAT(not_known[0].message, HasSubstr("-m bpf --bytecode"));
 }
 
+// Where no rule is a sidecar's, too, as map says it.
+TEST(LintLive, FindsUnknownOutcomesOfOthersAlone) {
+  Live live;
+  live.backend = BackendKind::iptables_legacy;
+  const auto with = [&](const Target& target) {
+    live.chains = {chain(Family::ipv4, Table::nat, "OUTPUT", false, {{{ProtocolMatch{Protocol::tcp}}, target}})};
+    return lint_live(assumed_pod(planned("")), {live});
+  };
+  const Findings found = with(UnknownTarget{"-j DNAT --anything"});
+  EXPECT_THAT(words(found), ElementsAre("ST011 outbound tcp, IPv4"));
+  EXPECT_THAT(found[0].message, HasSubstr("what is not known: `-j DNAT --anything`"));
+  EXPECT_THAT(with(Redirect{15001}), IsEmpty());
+}
+
 // Containers behind docker0, whose source another program translates.
 TEST(LintLive, FindsForwardedDnsWhoseRepliesAreLost) {
   const Live masquerade =

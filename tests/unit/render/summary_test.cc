@@ -67,6 +67,7 @@ TEST(Summary, NamesWhatIsCaptured) {
     EXPECT_EQ(outbound({{matches, to_proxy}}), expected + end);
   EXPECT_EQ(outbound({{{}, to_proxy}}), "TCP, UDP goes to port 15001 (Envoy outbound)");
   EXPECT_EQ(outbound({{{tcp}, Redirect{7}}}), "TCP goes to port 7");
+  EXPECT_EQ(outbound({{{tcp}, UnknownTarget{"-j DNAT --any"}}}), "TCP has an unknown outcome (`-j DNAT --any`)");
   EXPECT_EQ(outbound({{{tcp, destination(loopback)}, to_proxy}}), "nothing is captured") << "it is the pod's own";
   EXPECT_EQ(outbound({{{tcp, in("eth1")}, to_proxy}}), "nothing is captured") << "nothing comes in there";
   EXPECT_EQ(summary_of("PREROUTING", {{{udp}, Tproxy{15001, 1, 1}}}, Table::mangle).inbound,
