@@ -9,6 +9,7 @@
 
 #include "mesh/istio_rules.h"
 #include "mesh/ownership.h"
+#include "mesh/returned_owners.h"
 #include "model/printable.h"
 #include "model/scan.h"
 #include "rule/iptables.h"
@@ -179,6 +180,7 @@ void mark_rules(const MeshRules& mesh, std::vector<LiveChain>& chains) {
   const OtherMesh& known = *mesh_named(mesh.name);
   Families with_mesh;
   Families with_istio;  // whose rules for DNS have the same shapes
+  ReturnedOwners owners;
   for (LiveChain& chain : chains) {
     const bool changed = std::ranges::find(changed_tables, chain.table) != std::end(changed_tables);
     chain.ours = changed && makes_chain(mesh, chain.name);
@@ -187,13 +189,15 @@ void mark_rules(const MeshRules& mesh, std::vector<LiveChain>& chains) {
     for (LiveRule& live : chain.rules) {
       live.ours = chain.ours || (changed && is_builtin(chain.name) &&
                                  (jumps_to(mesh, live.rule) || has_comment(live.rule, known.comment)));
+      if (chain.ours) owners.add(live.rule);
     }
   }
   if (known.unmarked != Unmarked::dns) return;
   for (LiveChain& chain : chains) {
     const bool beside = (chain.families & with_mesh) == chain.families && (chain.families & with_istio).empty();
     if (!beside) continue;
-    for (LiveRule& live : chain.rules) live.ours = live.ours || may_be_unmarked(known, chain, live.rule);
+    for (LiveRule& live : chain.rules)
+      live.ours = live.ours || (owners.cover(live.rule) && may_be_unmarked(known, chain, live.rule));
   }
 }
 

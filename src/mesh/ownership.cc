@@ -6,6 +6,7 @@
 #include <string>
 
 #include "mesh/catalogue.h"
+#include "mesh/returned_owners.h"
 #include "mesh/rule_words.h"
 
 namespace sidetrack {
@@ -65,12 +66,13 @@ bool is_of_dns(MeshRule id) { return id >= MeshRule::dns_zone_jump && id <= Mesh
 // Returns whether OUTPUT, of both families, has the rules about DNS of Istio before 1.23, or the jump of later ones to
 // the chain that has them. Of one kind alone they may be another program's. Where no server is known,
 // there are only those about the proxy.
-bool has_dns_of_istio(const std::vector<LiveChain>& chains, Table table) {
+bool has_dns_of_istio(const std::vector<LiveChain>& chains, Table table, const ReturnedOwners& owners) {
   using enum MeshRule;
   const auto has = [&](Table in, MeshRule id) {
     return std::ranges::any_of(chains, [&](const LiveChain& chain) {
       return chain.table == in && chain.name == words::output &&
-             std::ranges::any_of(chain.rules, [&](const LiveRule& live) { return is_of(live.rule, id); });
+             std::ranges::any_of(chain.rules,
+                                 [&](const LiveRule& live) { return is_of(live.rule, id) && owners.cover(live.rule); });
     });
   };
   if (has(Table::raw, dns_proxy_query) && has(Table::raw, dns_proxy_answer)) return true;
@@ -83,18 +85,30 @@ struct Signs {
   bool older = false;   // those of releases before 1.25 count
   bool dns = false;     // those about DNS of such releases do
   bool tproxy = false;  // the table has a chain of Istio's
+  const ReturnedOwners* owners = nullptr;
 };
 
 // Rules that Istio has in built-in chains, but for those of interfaces, which others have too; those about DNS where
 // they are as a whole.
 bool is_direct(const Rule& rule, Table table, const Signs& signs) {
   using enum MeshRule;
+  if (!signs.owners->cover(rule)) return false;
   return std::ranges::any_of(catalogue(), [&](const Row& row) {
     if (row.table != table || row.id == excluded_interface_in || row.id == excluded_interface_out) return false;
     if (is_of_dns(row.id) && !signs.dns) return false;
     if (row.id == invalid_drop ? !signs.older : table == Table::mangle && !signs.tproxy) return false;
     return is_of(rule, row) && (row.id != tproxy_mark_proxy || marks_proxy(rule));
   });
+}
+
+// Every release of Istio returns its proxy's traffic, and that of groups, in this chain.
+ReturnedOwners owners_of_istio(const std::vector<LiveChain>& chains) {
+  ReturnedOwners owners;
+  for (const LiveChain& chain : chains) {
+    if (chain.table != Table::nat || chain.name != words::istio_output) continue;
+    for (const LiveRule& live : chain.rules) owners.add(live.rule);
+  }
+  return owners;
 }
 
 // The built-in chains of one table and family in which rules of ours stand themselves.
@@ -207,10 +221,12 @@ void mark_ours(std::vector<LiveChain>& chains) {
   }
   leave_others_of_cilium(chains);
   const Families with = with_sidecar(chains);
+  const ReturnedOwners owners = owners_of_istio(chains);
   for (Table table : all_tables) {
-    const bool has_dns = has_dns_of_istio(chains, table);
+    const bool has_dns = has_dns_of_istio(chains, table, owners);
     for (Family family : with.list()) {
       Signs signs;
+      signs.owners = &owners;
       signs.older = may_be_older(chains, family);
       signs.dns = has_dns && signs.older;
       Direct direct;

@@ -41,6 +41,7 @@ namespace sidetrack {
 //       -A OUTPUT -d SERVER -p udp --dport 53 -j REDIRECT --to-ports 15053
 //       and the rules with -j CT --zone
 //     of Istio 1.7 and 1.8 -j DNAT --to-destination 127.0.0.1:PORT, and in POSTROUTING -j SNAT --to-source 127.0.0.1
+//     Of those of an owner, only those of owners whose traffic ISTIO_OUTPUT returns: its proxy's ids.
 //   - before a rule of ours, one of the same matches with -j NFLOG --nflog-group 1337 (trace logging, before 1.25);
 //   - with a sidecar's chains in either family, in filter of IPv6 (Istio before 1.5, as a whole alone):
 //       -A INPUT -m state --state ESTABLISHED -j ACCEPT

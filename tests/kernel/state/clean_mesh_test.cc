@@ -62,12 +62,14 @@ std::vector<MeshFile> mesh_files() {
 
 // Of chains and rules that are nearly a mesh's.
 constexpr std::string_view of_another =
-    "*raw\n-A OUTPUT -p udp --dport 5353 -j CT --zone 2\n-A OUTPUT -p tcp --dport 53 -j CT --zone 2\nCOMMIT\n"
+    "*raw\n-A OUTPUT -p udp --dport 5353 -j CT --zone 2\n-A OUTPUT -p tcp --dport 53 -j CT --zone 2\n"
+    "-A OUTPUT -p udp --dport 53 -m owner --uid-owner 7 -j CT --zone 1\n"
+    "-A OUTPUT -p udp --sport 15053 -m owner --uid-owner 7 -j CT --zone 2\nCOMMIT\n"
     "*mangle\n:MARKS - [0:0]\n-A PREROUTING -m conntrack --ctstate INVALID -j DROP\n-A PREROUTING -j MARKS\n"
     "-A MARKS -p udp -j MARK --set-mark 7\nCOMMIT\n"
     "*nat\n:PROXY - [0:0]\n:MESHES - [0:0]\n-A PREROUTING -p tcp --dport 7 -j PROXY\n"
     "-A OUTPUT -p udp --dport 53 -m owner --uid-owner 7 -j ACCEPT\n-A OUTPUT -p udp --dport 53 -j REDIRECT --to-ports "
-    "5300\n"
+    "5300\n-A OUTPUT -p udp --dport 53 -m owner --uid-owner 7 -j RETURN\n"
     "-A OUTPUT -m comment --comment \"not proxy-init/\" -j PROXY\n-A PROXY -p tcp -j REDIRECT --to-ports "
     "15001\nCOMMIT\n"
     "*filter\n-A INPUT -p tcp --dport 9 -j REJECT\n-A FORWARD -j DROP\nCOMMIT\n";

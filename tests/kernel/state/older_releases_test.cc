@@ -57,11 +57,13 @@ std::vector<RuleSet> read_rule_sets() {
 }
 
 constexpr const char* families[] = {"iptables", "ip6tables"};
-// In chains in which some release has rules of these kinds.
+// In chains in which some release has rules of these kinds, of the same shape with a uid that is not the proxy's.
 constexpr std::string_view of_another =
-    "*raw\n-A OUTPUT -p udp --dport 5353 -j CT --zone 2\nCOMMIT\n"
+    "*raw\n-A OUTPUT -p udp --dport 5353 -j CT --zone 2\n-A OUTPUT -p udp --dport 53 -m owner --uid-owner 7 -j CT "
+    "--zone 1\n-A OUTPUT -p udp --sport 15053 -m owner --uid-owner 7 -j CT --zone 2\nCOMMIT\n"
     "*mangle\n-A PREROUTING -p tcp -m conntrack --ctstate INVALID -m comment --comment seen -j DROP\nCOMMIT\n"
     "*nat\n-A OUTPUT -p udp --dport 53 -m owner --uid-owner 7 -j ACCEPT\n"
+    "-A OUTPUT -p udp --dport 53 -m owner --gid-owner 7 -j RETURN\n"
     "-A OUTPUT -p tcp -j NFLOG --nflog-group 3\n-A PREROUTING -i net7 -j ACCEPT\nCOMMIT\n"
     "*filter\n-A INPUT -m state --state ESTABLISHED -j ACCEPT\n-A INPUT -p tcp --dport 9 -j REJECT\nCOMMIT\n";
 

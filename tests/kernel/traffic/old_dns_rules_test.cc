@@ -55,15 +55,14 @@ std::string text_of(const RuleSet& set, const std::string& server) {
   const std::string to = set.by_address ? fmt::format("-d {} ", server) : "";
   const std::string from = set.by_address ? fmt::format("-s {} ", server) : "";
   std::string raw = "*raw\n";
-  std::string nat =
-      "*nat\n:ISTIO_OUTPUT - [0:0]\n-A OUTPUT -p tcp -j ISTIO_OUTPUT\n-A ISTIO_OUTPUT -m owner --uid-owner 1337 -j "
-      "RETURN\n";
+  std::string nat = "*nat\n:ISTIO_OUTPUT - [0:0]\n-A OUTPUT -p tcp -j ISTIO_OUTPUT\n";
   if (std::string_view(set.chain) != "OUTPUT") {
     raw += ":ISTIO_OUTPUT - [0:0]\n-A OUTPUT -p udp -j ISTIO_OUTPUT\n";
     nat += "-A OUTPUT -p udp -j ISTIO_OUTPUT\n";
   }
   for (const char* owner : {"--uid-owner 1337", "--gid-owner 1337"}) {
     if (!set.by_gid && std::string_view(owner).starts_with("--gid")) continue;
+    nat += fmt::format("-A ISTIO_OUTPUT -m owner {} -j RETURN\n", owner);
     nat += fmt::format("-A {} -p udp --dport 53 -m owner {} -j RETURN\n", set.chain, owner);
     raw += fmt::format("-A {} -p udp --dport 53 -m owner {} -j CT --zone 1\n", set.chain, owner);
     if (set.zone_of_answer != nullptr)

@@ -247,6 +247,27 @@ TEST(Ownership, ExcludedInterfacesArePairs) {
             (Words{"-A ISTIO_OUTPUT -j RETURN", "-A PREROUTING -i eth2 -j RETURN", "-A OUTPUT -o eth2 -j RETURN"}));
 }
 
+const ProtocolMatch udp{Protocol::udp, false};
+OwnerMatch owner(OwnerKind kind, std::uint32_t id) { return {kind, {{id, id}}, false}; }
+
+// By the ids whose traffic ISTIO_OUTPUT returns; where it returns none, nothing tells.
+TEST(Ownership, RulesOfAnOwnerAreThoseOfTheProxy) {
+  for (const bool tells : {true, false}) {
+    std::vector<LiveChain> chains;
+    add(chains, Table::nat, "OUTPUT", {tcp}, Jump{"ISTIO_OUTPUT"});
+    if (tells) add(chains, Table::nat, "ISTIO_OUTPUT", {owner(OwnerKind::uid, 5)});
+    if (!tells) add(chains, Table::nat, "ISTIO_OUTPUT");
+    const PortMatch query{End::destination, {{53, 53}}, false};
+    for (const auto& [kind, id] : {std::pair(OwnerKind::uid, 5U), {OwnerKind::uid, 6U}, {OwnerKind::gid, 5U}})
+      add(chains, Table::nat, "OUTPUT", {udp, query, owner(kind, id)});
+    add(chains, Table::nat, "OUTPUT", {udp, query}, Redirect{15053});
+    std::vector<std::string> found = ours(chains);
+    std::erase_if(found, [](const std::string& each) { return each.find("--dport 53 -m owner") == std::string::npos; });
+    EXPECT_EQ(found.size(), tells ? 1U : 3U);
+    EXPECT_EQ(found.front(), "-A OUTPUT -p udp --dport 53 -m owner --uid-owner 5 -j RETURN");
+  }
+}
+
 // A pattern's twin is the same pattern.
 TEST(Ownership, PatternsOfInterfacesArePairs) {
   std::vector<LiveChain> chains;
