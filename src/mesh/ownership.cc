@@ -128,6 +128,33 @@ std::set<std::string> returned_interfaces(const LiveChain* chain, InterfaceDirec
   return names;
 }
 
+// Of identical rules one is ours, as a plan has each once, and the others another program's: ours is the first if it
+// was inserted. Istio's that ran twice has its jumps twice, and rules about DNS for each time that a server is named.
+void leave_doubles(LiveChain& chain, const std::set<std::string>& twins) {
+  std::vector<LiveRule*> single;
+  for (LiveRule& live : chain.rules) {
+    const bool is_one_of_many = std::holds_alternative<Jump>(live.rule.target) && live.rule.matches.size() > 1;
+    if (live.ours && !is_one_of_many && !is_of_dns(kind_of(live.rule))) single.push_back(&live);
+  }
+  const auto same = [](const LiveRule* a, const LiveRule* b) {
+    return a->rule.matches == b->rule.matches && a->rule.target == b->rule.target;
+  };
+  const auto has_double = [&](const auto& each) {
+    return std::ranges::any_of(single, [&](const LiveRule* other) { return other != each && same(other, each); });
+  };
+  if (std::ranges::any_of(single, [&](const LiveRule* each) {
+        return std::holds_alternative<Jump>(each->rule.target) && has_double(each);
+      }))
+    return;
+  for (auto each = single.begin(); each != single.end(); ++each) {
+    const std::string* interface = returned_interface((*each)->rule, InterfaceDirection::in);
+    const bool is_inserted = chain.table == Table::nat && interface != nullptr && !twins.contains(*interface);
+    for (auto later = each + 1; later != single.end(); ++later) {
+      if (same(*each, *later)) (is_inserted ? *later : *each)->ours = false;
+    }
+  }
+}
+
 void mark_direct(Table table, const Direct& direct, const Signs& signs) {
   const auto twins_of = [&](const LiveChain* chain, InterfaceDirection direction) {
     return table == Table::raw ? std::set<std::string>() : returned_interfaces(chain, direction);
@@ -139,6 +166,7 @@ void mark_direct(Table table, const Direct& direct, const Signs& signs) {
       if (interface != nullptr && (table == Table::nat || twins.contains(*interface))) live.ours = true;
       if (is_direct(live.rule, table, signs)) live.ours = true;
     }
+    leave_doubles(*direct.prerouting, twins);
   }
   if (direct.output != nullptr) {
     const std::set<std::string> twins = twins_of(direct.prerouting, InterfaceDirection::in);
@@ -147,6 +175,7 @@ void mark_direct(Table table, const Direct& direct, const Signs& signs) {
       if (interface != nullptr && twins.contains(*interface)) live.ours = true;
       if (is_direct(live.rule, table, signs)) live.ours = true;
     }
+    leave_doubles(*direct.output, twins);
   }
   if (direct.postrouting != nullptr && signs.dns) {
     for (LiveRule& live : direct.postrouting->rules) live.ours = live.ours || is_of(live.rule, MeshRule::dns_source);

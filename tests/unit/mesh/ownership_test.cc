@@ -268,6 +268,21 @@ TEST(Ownership, RulesOfAnOwnerAreThoseOfTheProxy) {
   }
 }
 
+// Ours is the last one, or the first of those that are inserted.
+TEST(Ownership, OfIdenticalRulesOneIsOurs) {
+  std::vector<LiveChain> chains;
+  add(chains, Table::nat, "ISTIO_OUTPUT");
+  for (const char* name : {"eth1", "eth2", "eth1", "eth2"}) add(chains, Table::nat, "PREROUTING", {in(name)});
+  add(chains, Table::nat, "OUTPUT", {out("eth2")});
+  mark_ours(chains);
+  const LiveChain& prerouting =
+      *std::ranges::find_if(chains, [](const LiveChain& each) { return each.name == "PREROUTING"; });
+  EXPECT_TRUE(prerouting.rules[0].ours) << "inserted by -k";
+  EXPECT_FALSE(prerouting.rules[1].ours);
+  EXPECT_FALSE(prerouting.rules[2].ours);
+  EXPECT_TRUE(prerouting.rules[3].ours) << "appended by -c, with its twin in OUTPUT";
+}
+
 // A pattern's twin is the same pattern.
 TEST(Ownership, PatternsOfInterfacesArePairs) {
   std::vector<LiveChain> chains;
