@@ -10,6 +10,7 @@
 
 #include "model/address.h"
 #include "model/scan.h"
+#include "rule/match/tcp_flags.h"
 
 namespace sidetrack {
 namespace {
@@ -58,10 +59,23 @@ constexpr Printed printed[] = {
     {"owner socket exists", "-m owner --socket-exists "},
     {"multiport dports {}", "-m multiport --dports {} "},
     {"multiport sports {}", "-m multiport --sports {} "},
+    {"multiport ports {}", "-m multiport --ports {} "},
     {"multiport dports !{}", "-m multiport ! --dports {} "},
     {"multiport sports !{}", "-m multiport ! --sports {} "},
+    {"multiport ports !{}", "-m multiport ! --ports {} "},
     {"multiport dports ! {}", "-m multiport ! --dports {} "},
     {"multiport sports ! {}", "-m multiport ! --sports {} "},
+    {"ADDRTYPE match", "-m addrtype "},
+    {"src-type {}", "--src-type {} "},
+    {"dst-type {}", "--dst-type {} "},
+    {"src-type !{}", "! --src-type {} "},
+    {"dst-type !{}", "! --dst-type {} "},
+    {"limit-in", "--limit-iface-in "},
+    {"limit-out", "--limit-iface-out "},
+    {"source IP range {}", "-m iprange --src-range {} "},
+    {"destination IP range {}", "-m iprange --dst-range {} "},
+    {"source IP range ! {}", "-m iprange ! --src-range {} "},
+    {"destination IP range ! {}", "-m iprange ! --dst-range {} "},
     {"! state {}", "-m state ! --state {} "},
     {"state {}", "-m state --state {} "},
     {"ctstate {}", "-m conntrack --ctstate {} "},
@@ -105,10 +119,19 @@ std::size_t matches(const Printed& part, Views words, std::string_view& value) {
   return value.starts_with('!') ? 0 : expected.size();
 }
 
-// dpt:80, spts:1024:65535, dpt:!53
-std::string port(std::string_view word) {
+// dpt:80, spts:1024:65535, dpt:!53, flags:!0x17/0x02
+std::string of_header(std::string_view word) {
   const auto colon = word.find(':');
   const std::string_view kind = word.substr(0, colon);
+  if (kind == "flags" && colon != std::string_view::npos) {
+    const std::string_view flags = word.substr(colon + 1);
+    const bool negated = flags.starts_with('!');
+    const std::string_view numbers = flags.substr(negated ? 1 : 0);
+    if (numbers.size() != std::string_view("0x17/0x02").size()) return "";
+    const auto mask = to_number<std::uint8_t>(numbers.substr(2, 2), 16);
+    const auto set = to_number<std::uint8_t>(numbers.substr(7), 16);
+    return mask && set ? TcpFlagsMatch{*mask, *set, negated}.to_iptables() + " " : "";
+  }
   if (colon == std::string_view::npos || (kind != "dpt" && kind != "dpts" && kind != "spt" && kind != "spts"))
     return "";
   return option(kind[0] == 'd' ? "--dport" : "--sport", word.substr(colon + 1));
@@ -126,10 +149,15 @@ void read_end(Views words, std::string_view target, std::string& match, std::str
     if (words[0] == "/*") {
       const auto end = std::ranges::find(words, "*/");
       used = static_cast<std::size_t>(end - words.begin()) + (end != words.end() ? 1 : 0);
-      match += fmt::format("-m comment --comment \"{}\" ", fmt::join(words.begin() + 1, end, " "));
-    } else if ((words[0] == "tcp" || words[0] == "udp") && words.size() > 1 && !port(words[1]).empty()) {
+      match += "-m comment --comment \"";
+      for (const char c : fmt::format("{}", fmt::join(words.begin() + 1, end, " "))) {
+        if (c == '"' || c == '\\') match += '\\';
+        match += c;
+      }
+      match += "\" ";
+    } else if ((words[0] == "tcp" || words[0] == "udp") && words.size() > 1 && !of_header(words[1]).empty()) {
       used = 1;
-    } else if (const std::string listed = port(words[0]); !listed.empty()) {
+    } else if (const std::string listed = of_header(words[0]); !listed.empty()) {
       match += listed;
       used = 1;
     } else if (words[0] == "[goto]") {

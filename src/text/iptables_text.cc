@@ -177,6 +177,31 @@ void carry_out(const ChainOperation& operation, OpenTable& table) {
   }
 }
 
+// Leaves open what a text that ends before COMMIT may lack: rules of its last chain, and of those that come after it.
+void leave_open_end(const Section& section, OpenTable& table) {
+  const auto last = std::ranges::find_if(section.operations.rbegin(), section.operations.rend(),
+                                         [](const ChainOperation& each) { return each.kind == Kind::append; });
+  std::size_t first = 0;
+  if (last != section.operations.rend()) {
+    first = static_cast<std::size_t>(table.find(last->chain) - table.chains.data());
+  } else {
+    for (const Hook hook : all_hooks) {
+      const std::string chain_name(name(hook));
+      if (builtin_hook(std::get<Table>(table.key), chain_name)) table.chain(chain_name);
+    }
+  }
+  for (LiveChain& chain : std::span(table.chains).subspan(first)) {
+    Rule rule{std::get<Family>(table.key),
+              chain.table,
+              chain.name,
+              {},
+              UnknownTarget{"[the text ends before COMMIT]"},
+              {},
+              {}};
+    chain.rules.push_back({std::move(rule), {}});
+  }
+}
+
 // As legacy iptables lists them: all built-in ones, those first.
 void complete(OpenTable& table) {
   std::vector<LiveChain> built_in;
@@ -274,6 +299,7 @@ class Tables {
       table->chains.clear();
     }
     for (const ChainOperation& operation : section.operations) carry_out(operation, *table);
+    if (!section.is_complete) leave_open_end(section, *table);
   }
 
   void require_chains(OpenTable& table) {

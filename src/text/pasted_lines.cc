@@ -2,6 +2,7 @@
 #include "text/pasted_lines.h"
 
 #include <algorithm>
+#include <span>
 
 #include "model/scan.h"
 
@@ -64,14 +65,45 @@ std::string_view without_margin(std::string_view line) {
   return line.substr(first, line.find_last_not_of(' ') - first + 1);
 }
 
+struct Comment {
+  std::string_view opens, closes;
+};
+constexpr Comment comments[] = {{"--comment \"", "\""}, {"/* ", " */"}};
+constexpr std::size_t longest_comment = 256;  // XT_MAX_COMMENT_LEN
+
+// Returns how many lines follow that belong to a comment of iptables, which goes on to where it is closed.
+std::size_t lines_of_comment(std::span<const std::string_view> lines) {
+  for (const Comment& each : comments) {
+    const auto opened = lines.front().rfind(each.opens);
+    if (opened == std::string_view::npos) continue;
+    std::string_view line = lines.front().substr(opened + each.opens.size());
+    std::size_t size = 0;
+    for (std::size_t more = 0; size <= longest_comment; line = lines[more]) {
+      auto closed = line.find(each.closes);
+      while (closed != std::string_view::npos && closed > 0 && line[closed - 1] == '\\')
+        closed = line.find(each.closes, closed + 1);
+      if (closed != std::string_view::npos) return more;
+      size += line.size() + 1;
+      if (++more == lines.size()) break;
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::vector<PastedLine> pasted_lines(std::string_view text) {
   std::vector<PastedLine> lines;
   std::size_t number = 0;
   bool is_continued = false;  // by the next one, as a shell's
-  for (const std::string_view raw : split_at_each(text, '\n')) {
-    ++number;
+  const std::vector<std::string_view> all = split_at_each(text, '\n');
+  while (number < all.size()) {
+    const std::size_t more = lines_of_comment(std::span(all).subspan(number));
+    const std::string_view last = all[number + more];
+    const std::string_view raw(all[number].data(),
+                               static_cast<std::size_t>(last.data() + last.size() - all[number].data()));
+    const std::size_t first = number + 1;
+    number += more + 1;
     const std::string line = plain(raw);
     const std::string_view content = without_margin(line);
     if (content.empty() || content.starts_with("```") || content.starts_with("~~~")) continue;
@@ -79,7 +111,7 @@ std::vector<PastedLine> pasted_lines(std::string_view text) {
       lines.back().text.back() = ' ';  // in the place of the backslash
       lines.back().text += content;
     } else {
-      lines.push_back({number, std::string(content)});
+      lines.push_back({first, std::string(content)});
     }
     lines.back().ends_blank = line.ends_with(' ');
     lines.back().ends_text = raw.data() + raw.size() == text.data() + text.size();

@@ -16,6 +16,7 @@
 #include "support/amount.h"
 #include "support/foreign_rules.h"
 #include "support/traffic.h"
+#include "support/words.h"
 #include "text/iptables_text.h"
 #include "text/text_pod.h"
 
@@ -122,6 +123,37 @@ TEST_F(FromText, EveryScenarioIsAsInTheKernel) {
     }
   }
   EXPECT_GT(tried.size(), 40U);
+}
+
+// A comment may have several lines; of `iptables -L -n -v` each match is what its extension prints.
+TEST_F(FromText, SavedAndListedRulesAreAsInTheKernel) {
+  const std::vector<Words> rules = {
+      {"-m", "addrtype", "--dst-type", "LOCAL"},
+      {"-m", "addrtype", "!", "--src-type", "LOCAL,BROADCAST", "--limit-iface-in"},
+      {"-m", "addrtype", "--src-type", "LOCAL", "--dst-type", "UNICAST"},
+      {"-p", "tcp", "-m", "multiport", "--ports", "80,443,1000:2000"},
+      {"-p", "tcp", "-m", "multiport", "!", "--ports", "80"},
+      {"-p", "tcp", "!", "--sport", "1024:65535", "!", "--dport", "80"},
+      {"-p", "tcp", "--dport", "80", "--syn"},
+      {"-p", "tcp", "!", "--syn"},
+      {"-p", "tcp", "--tcp-flags", "ALL", "NONE"},
+      {"-m", "iprange", "--src-range", "10.0.0.1-10.0.0.9"},
+      {"-m", "iprange", "!", "--dst-range", "10.0.0.1-10.0.0.9", "--src-range", "1.1.1.1-1.1.1.3"},
+      {"-p", "udp", "--sport", "1:53", "-m", "comment", "--comment", "a\n\n\"b"},
+  };
+  for (const char* kind : {"legacy", "nft"}) {
+    SCOPED_TRACE(kind);
+    const Namespace ns;
+    const std::string program = fmt::format("iptables-{}", kind);
+    for (const Words& rule : rules) ns.must(Words{program, "-A", "INPUT"} + rule + Words{"-j", "ACCEPT"});
+    const std::vector<Live> live = of_iptables(ns);
+    ASSERT_EQ(live.size(), 1U);
+    EXPECT_TRUE(std::ranges::all_of(live.front().chains.front().rules,
+                                    [](const LiveRule& each) { return is_understood(each.rule); }));
+    expect_same(live, read_saved(ns).live);
+    const RulesText listed{"report", fmt::format("$ {0} -L -n -v\n{1}", program, ns.must({program, "-L", "-n", "-v"}))};
+    expect_same(live, read_iptables_texts({&listed, 1}, false).live);
+  }
 }
 
 TEST_F(FromText, RandomRulesAreAskedAsInTheKernel) {

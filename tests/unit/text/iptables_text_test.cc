@@ -15,6 +15,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 RulesOfTexts read(const std::vector<std::string>& texts) {
   std::vector<RulesText> named;
@@ -179,15 +180,29 @@ Chain OTHER (1 references)
                   mine + "-s 10.0.0.0/8 ! -i eth0 -m owner ! --gid-owner 1337 -m comment --comment \"a b\" -j RETURN",
                   mine + "-p tcp -m multiport ! --dports 80,443 -m conntrack --ctstate NEW -j RETURN",
                   mine + "-p udp --sport 1:2 --dport 53 -g OTHER", mine + "-p tcp -j REDIRECT --to-ports 15001",
-                  mine + "-p tcp -j DNAT --to-destination 10.0.0.1:80",
-                  mine + "-m [ADDRTYPE match dst-type LOCAL] -j RETURN",
-                  mine + "-p tcp -m [ADDRTYPE match dst-type LOCAL redir ports 1] -j REDIRECT [ADDRTYPE match "
-                         "dst-type LOCAL redir ports 1]",
+                  mine + "-p tcp -j DNAT --to-destination 10.0.0.1:80", mine + "-m addrtype --dst-type LOCAL -j RETURN",
+                  mine + "-p tcp -m addrtype --dst-type LOCAL -j REDIRECT --to-ports 1",
                   "iptables-legacy ipv4 nat -N OTHER"));
   const LiveChain* output = nullptr;
   const RulesOfTexts read_once = read({listing});
   output = read_once.live.front().find(Family::ipv4, Table::nat, "OUTPUT");
   EXPECT_EQ(output->rules.front().counters, (Counters{12'000, 740'000}));
+  const std::string filter = "$ iptables -nvL\nChain INPUT (policy ACCEPT 0 packets, 0 bytes)\n";
+  const auto listed = [&](std::string_view words) {
+    const std::vector<std::string> all = rules(
+        {fmt::format("{}    0     0 ACCEPT     6    --  *      *       0.0.0.0/0            0.0.0.0/0            {}\n",
+                     filter, words)});
+    return all.front().substr(std::string_view("iptables-legacy ipv4 filter -A INPUT ").size());
+  };
+  EXPECT_EQ(listed("ADDRTYPE match src-type !LOCAL,BROADCAST limit-in"),
+            "-p tcp -m addrtype ! --src-type LOCAL,BROADCAST --limit-iface-in -j ACCEPT");
+  EXPECT_EQ(listed("multiport ports 80,443,1000:2000"), "-p tcp -m multiport --ports 80,443,1000:2000 -j ACCEPT");
+  EXPECT_EQ(listed("multiport ports  !80"), "-p tcp -m multiport ! --ports 80 -j ACCEPT");
+  EXPECT_EQ(listed("tcp spts:!1024:65535 dpt:!80"), "-p tcp ! --sport 1024:65535 ! --dport 80 -j ACCEPT");
+  EXPECT_EQ(listed("tcp dpt:80 flags:0x17/0x02"), "-p tcp --dport 80 --tcp-flags FIN,SYN,RST,ACK SYN -j ACCEPT");
+  EXPECT_EQ(listed("tcp flags:!0x3F/0x00"), "-p tcp ! --tcp-flags FIN,SYN,RST,PSH,ACK,URG NONE -j ACCEPT");
+  EXPECT_EQ(listed("source IP range 1.1.1.1-1.1.1.2 destination IP range ! 10.0.0.1-10.0.0.9"),
+            "-s 1.1.1.1-1.1.1.2 ! -d 10.0.0.1-10.0.0.9 -p tcp -j ACCEPT");
   // ip6tables prints no column of options, and mangle has other targets.
   const std::string table = "$ ip6tables -t mangle -nvL\nChain PREROUTING (policy DROP 0 packets, 0 bytes)\n";
   EXPECT_THAT(
@@ -210,6 +225,41 @@ Chain OTHER (1 references)
             "file1:2: iptables -L without -v does not print the interfaces of rules: expected the output of "
             "iptables-save, or "
             "of iptables -t nat -L -n -v; ask for the output of: iptables-save; ip6tables-save");
+}
+
+TEST(IptablesText, HasCommentsOfSeveralLines) {
+  const std::string expected =
+      "iptables-legacy ipv4 filter -A INPUT -p tcp -m comment --comment \"a\\x0a\\x0a\\\"b\" -j DROP";
+  const std::string start = "*filter\n:INPUT ACCEPT [0:0]\n";
+  const std::string rule = "-A INPUT -p tcp -m comment --comment \"a\n\n\\\"b\" -j DROP\n";
+  EXPECT_THAT(rules({start + rule + "COMMIT\n"}), ElementsAre(expected));
+  EXPECT_THAT(notes({start + rule + "COMMIT\n"}), Not(HasSubstr("no rule of iptables")));
+  EXPECT_THAT(notes({start + rule + "hello\nCOMMIT\n"}), HasSubstr("file1:6: 'hello' is no rule of iptables"));
+  EXPECT_THAT(rules({"$ iptables -nvL\nChain INPUT (policy ACCEPT 0 packets, 0 bytes)\n"
+                     "    0     0 DROP  tcp  --  *      *       0.0.0.0/0   0.0.0.0/0   /* a\n\n\"b */\n"}),
+              Contains(HasSubstr("-j DROP")));
+  // A quote that nothing closes is the line's own.
+  EXPECT_THAT(rules({start + "-A INPUT -m comment --comment \"a -j DROP\n-A INPUT -p udp -j DROP\nCOMMIT\n"}),
+              Contains("iptables-legacy ipv4 filter -A INPUT -p udp -j DROP"));
+}
+
+TEST(IptablesText, LeavesOpenWhatACutTextMayLack) {
+  const std::string all =
+      "*nat\n:PREROUTING ACCEPT [0:0]\n:INPUT ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n:A - "
+      "[0:0]\n"
+      "-A PREROUTING -p tcp -j RETURN\n-A OUTPUT -p tcp -j A\n-A A -p tcp -j REDIRECT --to-ports 1\nCOMMIT\n";
+  const auto open_chains = [&](std::string_view end) {
+    std::string names;
+    for (const std::string& each : rules({all.substr(0, all.find(end))})) {
+      if (each.find("[the text ends before COMMIT]") != std::string::npos)
+        names += each.substr(each.find("-A ") + 3, each.find(" [") - each.find("-A ") - 3) + " ";
+    }
+    return names;
+  };
+  EXPECT_EQ(open_chains("-A OUTPUT"), "PREROUTING INPUT OUTPUT POSTROUTING A ");
+  EXPECT_EQ(open_chains("-A A"), "OUTPUT POSTROUTING A ");
+  EXPECT_EQ(open_chains("COMMIT"), "A ");
+  EXPECT_EQ(open_chains(":OUTPUT"), "PREROUTING INPUT OUTPUT POSTROUTING ");
 }
 
 TEST(IptablesText, OfCommandsIsWhatTheyLeave) {
@@ -285,10 +335,11 @@ TEST(IptablesText, IsReadAsItWasPasted) {
 TEST(IptablesText, KeepsWhatItDoesNotUnderstand) {
   const std::string start = "*nat\n:OUTPUT ACCEPT [0:0]\n";
   const std::string rule = "iptables-legacy ipv4 nat -A OUTPUT ";
+  const std::string end = rule + "[the text ends before COMMIT]";
   EXPECT_THAT(rules({start + "-A OUTPUT -m addrtype --dst-type LOCAL -j RETURN\nCOMMIT"}),
               ElementsAre(rule + "-m addrtype --dst-type LOCAL -j RETURN"));
-  EXPECT_THAT(rules({start + "-A OUTPUT -p tcp -m own"}), ElementsAre(rule + "-p tcp -m own its target"));
-  EXPECT_THAT(rules({start + "-A OUTPUT tcp is lost"}), ElementsAre(rule + "tcp is lost its target"));
+  EXPECT_THAT(rules({start + "-A OUTPUT -p tcp -m own"}), ElementsAre(rule + "-p tcp -m own its target", end));
+  EXPECT_THAT(rules({start + "-A OUTPUT tcp is lost"}), ElementsAre(rule + "tcp is lost its target", end));
   for (const Live& live : read({start + "-A OUTPUT tcp is lost\n-A OUTPUT -p tcp -m own"}).live) {
     for (const LiveRule& each : live.find(Family::ipv4, Table::nat, "OUTPUT")->rules)
       EXPECT_TRUE(std::holds_alternative<UnknownTarget>(each.rule.target));
