@@ -17,6 +17,7 @@
 #include "kernel/nft/test_words.h"
 #include "model/scan.h"
 #include "rule/nft/comparison.h"
+#include "rule/target/destination.h"
 #include "rule/xt/rule_extensions.h"
 
 namespace sidetrack::nft {
@@ -684,15 +685,16 @@ class Reader {
       if (!first || !last) return opaque(fmt::format("{} to what it looks up", what));
       nat.addresses = AddressRange{*first, *last};
       if (nat.to == Nat::To::network && !nat.addresses->prefix_length()) return opaque(e.words());
-      nat.words += " to " + nat.addresses->text();
     }
     if (e.has(in.first_port)) {
       const auto first = constant<std::uint16_t>(e.u32(in.first_port), true);
       const auto last = e.has(in.last_port) ? constant<std::uint16_t>(e.u32(in.last_port), true) : first;
       if (!first || !last) return opaque(fmt::format("{} to a port that it looks up", what));
       nat.ports = PortRange{*first, *last};
-      nat.words += *first == *last ? fmt::format(" to :{}", *first) : fmt::format(" to :{}-{}", *first, *last);
     }
+    const bool to_network = nat.to == Nat::To::network && nat.addresses;
+    if (nat.addresses || nat.ports)
+      nat.words += " to " + (to_network ? nat.addresses->text() : destination_words(nat.addresses, nat.ports));
     const bool redirects = e.name() == "redir" && nat.ports && nat.ports->first == nat.ports->last &&
                            flags == NF_NAT_RANGE_PROTO_SPECIFIED;
     if (redirects) return decide(Redirect{nat.ports->first});

@@ -17,21 +17,25 @@ namespace {
 
 // Fields of headers that no match of the model asks for.
 struct HeaderField {
-  const char* words;
+  std::string_view words;
   std::uint32_t base, offset, size;
   std::optional<Family> family{};
   std::optional<Protocol> protocol{};
   std::uint32_t mask = 0;  // it is a part of these bytes; 0: all of them
+  bool in_hex = false;
 };
 constexpr auto nh = std::uint32_t{NFT_PAYLOAD_NETWORK_HEADER}, th = std::uint32_t{NFT_PAYLOAD_TRANSPORT_HEADER},
                ll = std::uint32_t{NFT_PAYLOAD_LL_HEADER};
+constexpr std::string_view flags_of_tcp = "tcp flags";
 constexpr HeaderField header_fields[] = {
-    {"ip dscp", nh, 1, 1, Family::ipv4, {}, 0xfc},
-    {"ip ecn", nh, 1, 1, Family::ipv4, {}, 0x03},
+    {"ip version", nh, 0, 1, Family::ipv4, {}, 0xf0},
+    {"ip hdrlength", nh, 0, 1, Family::ipv4, {}, 0x0f},
+    {"ip dscp", nh, 1, 1, Family::ipv4, {}, 0xfc, true},
+    {"ip ecn", nh, 1, 1, Family::ipv4, {}, 0x03, true},
     {"ip length", nh, 2, 2, Family::ipv4},
     {"ip id", nh, 4, 2, Family::ipv4},
     {"ip ttl", nh, 8, 1, Family::ipv4},
-    {"ip6 dscp", nh, 0, 2, Family::ipv6, {}, 0x0fc0},
+    {"ip6 dscp", nh, 0, 2, Family::ipv6, {}, 0x0fc0, true},
     {"ip6 length", nh, 4, 2, Family::ipv6},
     {"ip6 hoplimit", nh, 7, 1, Family::ipv6},
     {"ether daddr", ll, 0, 6},
@@ -42,6 +46,7 @@ constexpr HeaderField header_fields[] = {
     {"icmpv6 code", th, 1, 1, {}, Protocol::icmpv6},
     {"udp length", th, 4, 2, {}, Protocol::udp},
     {"tcp sequence", th, 4, 4, {}, Protocol::tcp},
+    {flags_of_tcp, th, 13, 1, {}, Protocol::tcp},
     {"tcp window", th, 14, 2, {}, Protocol::tcp},
 };
 
@@ -63,6 +68,20 @@ constexpr NamedBit statuses[] = {{IPS_EXPECTED, "expected"},   {IPS_SEEN_REPLY, 
                                  {IPS_CONFIRMED, "confirmed"}, {IPS_SRC_NAT, "snat"},          {IPS_DST_NAT, "dnat"},
                                  {IPS_DYING, "dying"}};
 
+constexpr NamedBit tcp_flag_names[] = {{1, "fin"},  {2, "syn"},  {4, "rst"},  {8, "psh"},
+                                       {16, "ack"}, {32, "urg"}, {64, "ecn"}, {128, "cwr"}};
+
+// "syn | ack"; nothing if bits are left that have no name.
+std::optional<std::string> bit_names(std::uint32_t bits, std::span<const NamedBit> names, const char* between) {
+  std::string text;
+  for (const NamedBit& each : names) {
+    if ((bits & each.bit) == 0) continue;
+    text += (text.empty() ? "" : between) + std::string(each.name);
+    bits &= ~each.bit;
+  }
+  return bits == 0 ? std::optional(text) : std::nullopt;
+}
+
 const HeaderField* header_field(const Value& value, Families families, std::optional<Protocol> protocol) {
   if (value.of != Value::Of::payload) return nullptr;
   const std::uint32_t mask = value.changed() && value.size <= 4 ? number_of(value, value.mask) : 0;
@@ -79,14 +98,7 @@ std::optional<std::string> status_names(const Value& value, std::span<const Boun
                          number_of(value, value.xor_value) == 0 && number_of(value, bounds.front().first) == 0 &&
                          bounds.front().first == bounds.front().second;
   if (!asks_bits) return {};
-  std::uint32_t bits = number_of(value, value.mask);
-  std::string names;
-  for (const NamedBit& each : statuses) {
-    if ((bits & each.bit) == 0) continue;
-    names += (names.empty() ? "" : ",") + std::string(each.name);
-    bits &= ~each.bit;
-  }
-  return bits == 0 ? std::optional(names) : std::nullopt;
+  return bit_names(number_of(value, value.mask), statuses, ",");
 }
 
 bool is_text(const Value& value) {
@@ -129,8 +141,9 @@ std::string one(const Value& value, const std::string& bytes, const HeaderField*
     return each.of == value.of && each.key == value.key && each.number == number;
   });
   if (named != std::end(named_values)) return named->name;
+  if (field != nullptr && field->words == flags_of_tcp && number != 0) return *bit_names(number, tcp_flag_names, " | ");
   if (field != nullptr && field->mask != 0) number /= field->mask & -field->mask;
-  const bool in_hex = field != nullptr ? field->mask != 0 : value.of == Value::Of::payload || value.changed();
+  const bool in_hex = field != nullptr ? field->in_hex : value.of == Value::Of::payload || value.changed();
   return in_hex ? fmt::format("{:#x}", number) : fmt::format("{}", number);
 }
 

@@ -34,4 +34,15 @@ bool read_destination(std::string_view text, std::optional<AddressRange>& addres
   return addresses || ports;
 }
 
+std::string destination_words(const std::optional<AddressRange>& addresses, const std::optional<PortRange>& ports) {
+  std::string words;
+  const bool brackets = addresses && addresses->family() == Family::ipv6 && ports;
+  if (brackets) words += '[';
+  if (addresses) words += addresses->first.text();
+  if (addresses && addresses->first != addresses->last) words += '-' + addresses->last.text();
+  if (brackets) words += ']';
+  if (ports) words += ':' + text(*ports);
+  return words;
+}
+
 }  // namespace sidetrack

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "model/address.h"
@@ -13,5 +14,8 @@ namespace sidetrack {
 // for anything else.
 [[nodiscard]] bool read_destination(std::string_view text, std::optional<AddressRange>& addresses,
                                     std::optional<PortRange>& ports);
+// Writes it so.
+[[nodiscard]] std::string destination_words(const std::optional<AddressRange>& addresses,
+                                            const std::optional<PortRange>& ports);
 
 }  // namespace sidetrack

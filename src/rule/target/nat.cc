@@ -58,17 +58,8 @@ Nat nat_of(const NatTarget& target, std::optional<AddressRange> addresses, std::
   if (target.to_address.empty()) {
     if (ports) words += " --to-ports " + text(*ports);
   } else {
-    words += fmt::format(" {} ", target.to_address);
-    const bool brackets = addresses && addresses->family() == Family::ipv6 && ports;
-    if (brackets) words += '[';
-    if (target.to == Nat::To::network) {
-      words += addresses->text();
-    } else if (addresses) {
-      words += addresses->first.text();
-      if (addresses->first != addresses->last) words += '-' + addresses->last.text();
-    }
-    if (brackets) words += ']';
-    if (ports) words += ':' + text(*ports);
+    words += fmt::format(" {} {}", target.to_address,
+                         target.to == Nat::To::network ? addresses->text() : destination_words(addresses, ports));
     if (base != 0) words += fmt::format("/{}", base);
   }
   for (const NatFlag& flag : nat_flags) {

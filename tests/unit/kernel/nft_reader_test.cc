@@ -597,13 +597,13 @@ TEST(NftReader, Translation) {
     return expression("nat", number(NFTA_NAT_TYPE, type) + number(NFTA_NAT_FAMILY, family) + more);
   };
   const std::string to = number(NFTA_NAT_REG_ADDR_MIN, 1);
-  EXPECT_EQ(read_ipv4(load("\x0a\1\2\3") + nat(NFT_NAT_DNAT, NFPROTO_IPV4, to)), "ipv4  dnat to 10.1.2.3/32");
+  EXPECT_EQ(read_ipv4(load("\x0a\1\2\3") + nat(NFT_NAT_DNAT, NFPROTO_IPV4, to)), "ipv4  dnat to 10.1.2.3");
   EXPECT_EQ(read_ipv4(load("\x0a\1\2\3") + load("\x0a\1\2\7", 2) + load(port(80), 3) +
                       nat(NFT_NAT_SNAT, NFPROTO_IPV4,
                           to + number(NFTA_NAT_REG_ADDR_MAX, 2) + number(NFTA_NAT_REG_PROTO_MIN, 3))),
-            "ipv4  snat to 10.1.2.3-10.1.2.7 to :80");
+            "ipv4  snat to 10.1.2.3-10.1.2.7:80");
   EXPECT_EQ(read_ipv6(load("\xfd" + std::string(14, '\0') + "\1") + nat(NFT_NAT_DNAT, NFPROTO_IPV6, to)),
-            "ipv6  dnat to fd00::1/128");
+            "ipv6  dnat to fd00::1");
   EXPECT_EQ(read_ipv6(load("\x0a\1\2\3") + nat(NFT_NAT_DNAT, NFPROTO_IPV6, to)), "ipv6  dnat to what it looks up");
   EXPECT_EQ(read_ipv4(meta(NFT_META_MARK) + nat(NFT_NAT_DNAT, NFPROTO_IPV4, to)), "ipv4  dnat to what it looks up");
   const std::string mapped = number(NFTA_NAT_FLAGS, NF_NAT_RANGE_MAP_IPS);
@@ -611,16 +611,16 @@ TEST(NftReader, Translation) {
   const std::string another = load("\x0a\1\2\7", 2);
   const std::string last_address = number(NFTA_NAT_REG_ADDR_MAX, 2);
   EXPECT_EQ(read_ipv4(one + nat(NFT_NAT_SNAT, NFPROTO_IPV4, to + mapped)), "ipv4  -j SNAT --to-source 10.1.2.3");
-  EXPECT_EQ(read_ipv4(one + nat(NFT_NAT_DNAT, NFPROTO_IPV4, to + mapped)), "ipv4  dnat to 10.1.2.3/32");
+  EXPECT_EQ(read_ipv4(one + nat(NFT_NAT_DNAT, NFPROTO_IPV4, to + mapped)), "ipv4  dnat to 10.1.2.3");
   EXPECT_EQ(read_ipv4(one + another + nat(NFT_NAT_SNAT, NFPROTO_IPV4, to + last_address + mapped)),
             "ipv4  snat to 10.1.2.3-10.1.2.7");
   EXPECT_EQ(read_ipv4(one + load(port(80), 3) +
                       nat(NFT_NAT_SNAT, NFPROTO_IPV4, to + mapped + number(NFTA_NAT_REG_PROTO_MIN, 3))),
-            "ipv4  snat to 10.1.2.3/32 to :80");
+            "ipv4  snat to 10.1.2.3:80");
   EXPECT_EQ(read_ipv4(one + nat(NFT_NAT_SNAT, NFPROTO_IPV4, to + last_address)), "ipv4  snat to what it looks up");
   EXPECT_EQ(read_ipv4(one + nat(NFT_NAT_SNAT, NFPROTO_IPV4,
                                 to + number(NFTA_NAT_FLAGS, NF_NAT_RANGE_MAP_IPS | NF_NAT_RANGE_PERSISTENT))),
-            "ipv4  snat to 10.1.2.3/32 persistent");
+            "ipv4  snat to 10.1.2.3 persistent");
   EXPECT_EQ(read_ipv4(one + nat(NFT_NAT_SNAT, NFPROTO_IPV4, to + number(NFTA_NAT_FLAGS, 1U << 12))),
             "ipv4  nat [1:00000000 2:00000002 3:00000001 7:00001000]");
   EXPECT_EQ(read(load(host(5)) + redir(first + specified)), " redirect to a port that it looks up");

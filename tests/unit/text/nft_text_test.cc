@@ -319,7 +319,7 @@ constexpr const char* document = R"(# nft -j list ruleset
 
 TEST(NftText, ReadsJson) {
   EXPECT_THAT(rules({document}),
-              ElementsAre("inet t ipv4 -A c -d 10.0.0.0/8,192.0.2.1/32 -p tcp --dport 80:90 dnat to 10.0.0.9/32 to :80 "
+              ElementsAre("inet t ipv4 -A c -d 10.0.0.0/8,192.0.2.1/32 -p tcp --dport 80:90 dnat to 10.0.0.9:80 "
                           "random persistent",
                           "inet t -A c {\"match\":{\"left\":{\"fib\":{\"flags\":[\"daddr\"],\"result\":\"type\"}},"
                           "\"op\":\"==\",\"right\":\"local\"}} {\"new\":{}}"));
