@@ -226,6 +226,11 @@ class RuleMaker {
       bytes_.u32(NFTA_PAYLOAD_LEN, key.size);
       bytes_.u32(NFTA_PAYLOAD_DREG, number);
       bytes_.add("payload");
+    } else if (key.of == Value::Of::fib) {
+      bytes_.u32(NFTA_FIB_RESULT, NFT_FIB_RESULT_ADDRTYPE);
+      bytes_.u32(NFTA_FIB_FLAGS, key.key);
+      bytes_.u32(NFTA_FIB_DREG, number);
+      bytes_.add("fib");
     } else {
       const bool meta = key.of == Value::Of::meta;
       bytes_.u32(meta ? int{NFTA_META_KEY} : int{NFTA_CT_KEY}, key.key);
@@ -523,6 +528,7 @@ class RuleMaker {
       bytes_.u32(nat.first_port, NFT_REG32_08);
       bytes_.u32(nat.last_port, NFT_REG32_09);
     }
+    if (looks_up && !has_address) bytes_.u32(nat.first_port, looked_up_register);
     if (has_address) {
       const bool ipv6 = addresses && addresses->family() == Family::ipv6;
       bytes_.u32(NFTA_NAT_TYPE, statement.word == "snat" ? NFT_NAT_SNAT : NFT_NAT_DNAT);

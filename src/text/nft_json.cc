@@ -62,6 +62,16 @@ NftNode look_up_node(std::string_view word, const json& value) {
   return node;
 }
 
+// Adds the values of a list, or what stands alone in its place.
+NftNode with_list(NftNode node, const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end()) return node;
+  const NftNode list = node_of(*found);
+  if (list.word != "list") node.parts.push_back(list);
+  node.parts.insert(node.parts.end(), list.parts.begin(), list.parts.end());
+  return node;
+}
+
 // {"payload": {"protocol": "tcp", "field": "dport"}}
 NftNode node_of(std::string_view word, const json& value) {
   if (word == "prefix" || word == "range") {
@@ -72,6 +82,7 @@ NftNode node_of(std::string_view word, const json& value) {
   if (word == "meta" || word == "socket") return with_members(word, value, {"key"});
   if (word == "ct") return with_members(word, value, {"key", "dir"});
   if (word == "map") return look_up_node(word, value);
+  if (word == "fib") return with_list(with_members(word, value, {"result"}), value, "flags");
   if (word == "jump" || word == "goto") return with_members(word, value, {"target"});
   if (word == "set" || word == "concat" || word == "|" || word == "&" || word == "^") return with_elements(word, value);
   if (word != "elem" || !value.is_object()) return NftNode(word);
@@ -90,21 +101,18 @@ NftNode node_of(const json& value) {
   return {};
 }
 
-// "addr" and "port" as one text: [fd00::1]:80
+// "addr" and "port" as one text: [fd00::1]:80; a port that is looked up, alone
 NftNode destination_node(std::string_view word, const json& value) {
   NftNode made = with_members(word, value, {"addr"});
   NftNode& to = made.parts.front();
-  const auto port = value.find("port");
-  if (port != value.end() && to.parts.empty()) {
+  const NftNode port = value.contains("port") ? node_of(value.at("port")) : NftNode();
+  if (!port.parts.empty()) {
+    to = to.word.empty() ? port : NftNode("?");
+  } else if (!port.word.empty() && to.parts.empty()) {
     if (to.word.find(':') != std::string::npos) to.word = fmt::format("[{}]", to.word);
-    to.word += ":" + node_of(*port).word;
+    to.word += ":" + port.word;
   }
-  const auto flags = value.find("flags");
-  if (flags == value.end()) return made;
-  const NftNode list = node_of(*flags);
-  if (list.word != "list") made.parts.push_back(list);
-  made.parts.insert(made.parts.end(), list.parts.begin(), list.parts.end());
-  return made;
+  return with_list(std::move(made), value, "flags");
 }
 
 NftNode statement_node(std::string_view word, const json& value) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <linux/if.h>
+#include <linux/netfilter/nf_tables.h>
 
 #include <algorithm>
 #include <bit>
@@ -22,26 +23,55 @@ struct NamedValue {
   std::uint32_t number;
 };
 constexpr NamedValue named_values[] = {
-    {ValueType::protocol, "tcp", 6},       {ValueType::protocol, "udp", 17},
-    {ValueType::protocol, "icmp", 1},      {ValueType::protocol, "ipv6-icmp", 58},
-    {ValueType::protocol, "icmpv6", 58},   {ValueType::protocol, "sctp", 132},
-    {ValueType::protocol, "dccp", 33},     {ValueType::protocol, "udplite", 136},
-    {ValueType::protocol, "esp", 50},      {ValueType::protocol, "ah", 51},
-    {ValueType::protocol, "comp", 108},    {ValueType::protocol, "gre", 47},
-    {ValueType::protocol, "igmp", 2},      {ValueType::protocol, "ip", 0},
-    {ValueType::nfproto, "ipv4", 2},       {ValueType::nfproto, "ipv6", 10},
-    {ValueType::ethertype, "ip", 0x0800},  {ValueType::ethertype, "ip6", 0x86dd},
-    {ValueType::ethertype, "arp", 0x0806}, {ValueType::state, "invalid", 1},
-    {ValueType::state, "established", 2},  {ValueType::state, "related", 4},
-    {ValueType::state, "new", 8},          {ValueType::state, "untracked", 64},
-    {ValueType::status, "expected", 1},    {ValueType::status, "seen-reply", 2},
-    {ValueType::status, "assured", 4},     {ValueType::status, "confirmed", 8},
-    {ValueType::status, "snat", 16},       {ValueType::status, "dnat", 32},
-    {ValueType::direction, "original", 0}, {ValueType::direction, "reply", 1},
-    {ValueType::tcp_flags, "fin", 1},      {ValueType::tcp_flags, "syn", 2},
-    {ValueType::tcp_flags, "rst", 4},      {ValueType::tcp_flags, "psh", 8},
-    {ValueType::tcp_flags, "ack", 16},     {ValueType::tcp_flags, "urg", 32},
-    {ValueType::tcp_flags, "ecn", 64},     {ValueType::tcp_flags, "cwr", 128},
+    {ValueType::protocol, "tcp", 6},
+    {ValueType::protocol, "udp", 17},
+    {ValueType::protocol, "icmp", 1},
+    {ValueType::protocol, "ipv6-icmp", 58},
+    {ValueType::protocol, "icmpv6", 58},
+    {ValueType::protocol, "sctp", 132},
+    {ValueType::protocol, "dccp", 33},
+    {ValueType::protocol, "udplite", 136},
+    {ValueType::protocol, "esp", 50},
+    {ValueType::protocol, "ah", 51},
+    {ValueType::protocol, "comp", 108},
+    {ValueType::protocol, "gre", 47},
+    {ValueType::protocol, "igmp", 2},
+    {ValueType::protocol, "ip", 0},
+    {ValueType::nfproto, "ipv4", 2},
+    {ValueType::nfproto, "ipv6", 10},
+    {ValueType::ethertype, "ip", 0x0800},
+    {ValueType::ethertype, "ip6", 0x86dd},
+    {ValueType::ethertype, "arp", 0x0806},
+    {ValueType::state, "invalid", 1},
+    {ValueType::state, "established", 2},
+    {ValueType::state, "related", 4},
+    {ValueType::state, "new", 8},
+    {ValueType::state, "untracked", 64},
+    {ValueType::status, "expected", 1},
+    {ValueType::status, "seen-reply", 2},
+    {ValueType::status, "assured", 4},
+    {ValueType::status, "confirmed", 8},
+    {ValueType::status, "snat", 16},
+    {ValueType::status, "dnat", 32},
+    {ValueType::direction, "original", 0},
+    {ValueType::direction, "reply", 1},
+    {ValueType::tcp_flags, "fin", 1},
+    {ValueType::tcp_flags, "syn", 2},
+    {ValueType::tcp_flags, "rst", 4},
+    {ValueType::tcp_flags, "psh", 8},
+    {ValueType::tcp_flags, "ack", 16},
+    {ValueType::tcp_flags, "urg", 32},
+    {ValueType::tcp_flags, "ecn", 64},
+    {ValueType::tcp_flags, "cwr", 128},
+    {ValueType::address_type, "unspec", 0},
+    {ValueType::address_type, "unicast", 1},
+    {ValueType::address_type, "local", 2},
+    {ValueType::address_type, "broadcast", 3},
+    {ValueType::address_type, "anycast", 4},
+    {ValueType::address_type, "multicast", 5},
+    {ValueType::address_type, "blackhole", 6},
+    {ValueType::address_type, "unreachable", 7},
+    {ValueType::address_type, "prohibit", 8},
 };
 
 LoadedKey payload(std::uint32_t base, std::uint32_t offset, std::uint32_t size, ValueType type) {
@@ -60,6 +90,24 @@ std::optional<LoadedKey> payload_of(const std::string& header, const std::string
     if (is_it) return payload(each.base, each.offset, each.size, each.family ? ValueType::address : ValueType::number);
   }
   return {};
+}
+
+constexpr NamedValue fib_flags[] = {{{}, "saddr", NFTA_FIB_F_SADDR},
+                                    {{}, "daddr", NFTA_FIB_F_DADDR},
+                                    {{}, "mark", NFTA_FIB_F_MARK},
+                                    {{}, "iif", NFTA_FIB_F_IIF},
+                                    {{}, "oif", NFTA_FIB_F_OIF}};
+
+// fib daddr . iif type
+std::optional<LoadedKey> fib_of(const NftNode& key) {
+  if (key.text(0) != "type") return {};
+  LoadedKey loaded{Value::Of::fib, 0, 0, 4, ValueType::address_type, true};
+  for (std::size_t i = 1; i < key.parts.size(); ++i) {
+    const auto* flag = std::ranges::find(fib_flags, key.text(i), &NamedValue::name);
+    if (flag == std::end(fib_flags)) return {};
+    loaded.key |= flag->number;
+  }
+  return loaded;
 }
 
 // Those of meta and ct that the model has. An interface is known by its name alone.
@@ -123,6 +171,7 @@ Bounds name_bounds(std::string name) {
 
 std::optional<LoadedKey> key_of(const NftNode& key) {
   if (key.word == "payload") return payload_of(key.text(0), key.text(1));
+  if (key.word == "fib") return fib_of(key);
   const bool of_packet = key.word == "meta";
   if (key.word == "ct" && !key.text(1).empty()) return tuple_of(key);
   const auto* loaded = std::ranges::find_if(

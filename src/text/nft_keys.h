@@ -23,12 +23,13 @@ enum class ValueType : std::uint8_t {
   state,
   status,
   direction,
-  tcp_flags
+  tcp_flags,
+  address_type
 };
 
 // A field, and how the kernel loads it.
 struct LoadedKey {
-  nft::Value::Of of = nft::Value::Of::meta;  // meta, ct, tuple or payload
+  nft::Value::Of of = nft::Value::Of::meta;  // meta, ct, tuple, payload or fib
   std::uint32_t key = 0;                     // as nft::Value has it
   std::uint32_t offset = 0;                  // of a payload or a tuple
   std::uint32_t size = 0;

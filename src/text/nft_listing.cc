@@ -53,7 +53,9 @@ Tokens tokens_of(std::string_view line) {
       end = std::min(end + 1, line.size());
     } else {
       const bool raw = line[i] == '@' && line.substr(i).size() > 3 && line[i + 3] == ',';  // @th,16,16
-      if (single.find(line[i]) == std::string_view::npos)
+      const bool key_follows = line.substr(i).starts_with(":") && end < line.size() &&
+                               std::isalpha(static_cast<unsigned char>(line[end])) != 0;  // redirect to :tcp dport map
+      if (single.find(line[i]) == std::string_view::npos && !key_follows)
         end = std::min(line.find_first_of(raw ? " {};()\"" : " {};,()\"", i), line.size());
       tokens.push_back({std::string(line.substr(i, end - i)), false, spaced});
     }
@@ -333,8 +335,11 @@ class StatementReader {
     const bool is_network = accept("prefix");
     const bool has_destination = accept("to");
     if (!has_destination && word != "redirect" && word != "masquerade") return {};
-    const bool is_plain = text().find_first_of(".:[") != std::string_view::npos;  // no key that is looked up
+    const bool is_plain = text() != ":" && text().find_first_of(".:[") != std::string_view::npos;  // nothing looked up
+    accept(":");
     Read made = node(word, {!has_destination ? NftNode() : is_plain ? next() : value()});
+    const bool goes_on = !ends() && !is_one_of(text(), nat_words) && text() != "comment";
+    if (is_plain && goes_on && word != "tproxy") return {};  // other statements follow that one alone
     while (made && is_one_of(text(), nat_words)) {
       made->parts.push_back(*next());
       accept(",");
@@ -426,9 +431,11 @@ class StatementReader {
       return taken("ct", of_family ? 4 : 3, {field, second});
     }
     if (word.word == "fib") {
-      std::size_t flags = 1;
-      while (text(flags + 1) == ".") flags += 2;
-      return taken("fib", flags + 2);
+      NftNode fib("fib", {NftNode(), second});
+      std::size_t at = 1;
+      for (; text(at + 1) == "."; at += 2) fib.parts.emplace_back(text(at + 2));
+      fib.parts[0].word = text(at + 1);
+      return skip(at + 2) ? Read(fib) : Read();
     }
     return word.word.size() > 3 && word.word[0] == '@' && word.word[3] == ',' ? taken("raw", 1) : Read();
   }
@@ -533,10 +540,22 @@ class TableReader {
       if (made_.has_end) break;
       read_object(tokens);
     }
+    if (!made_.has_end) leave_open_end();
     return std::move(made_);
   }
 
  private:
+  // Has a chain that may decide at each hook, as one may be missing.
+  void leave_open_end() {
+    static constexpr std::string_view hooks[] = {"prerouting", "input", "forward", "output", "postrouting"};
+    const std::uint8_t family = made_.key.family;
+    if (family != NFPROTO_IPV4 && family != NFPROTO_IPV6 && family != NFPROTO_INET) return;
+    for (const std::string_view hook : hooks) {
+      NftChain& chain = made_.chains.emplace_back();
+      chain = {fmt::format("{} [cut off]", hook), "filter", std::string(hook)};
+      chain.rules.push_back({{{NftNode(), "[the text ends before the table]"}}, {}});
+    }
+  }
   static bool is_end(const Tokens& tokens) { return !tokens.empty() && !tokens[0].quoted && tokens[0].text == "}"; }
 
   // The next one, with the rest of its rule where a warning of nft stands in between: # Warning: XT target CT not found
@@ -612,16 +631,20 @@ class TableReader {
       Tokens tokens = line();
       if (is_end(tokens)) return;
       complete(tokens);
-      const bool is_warning = tokens.size() > 1 && tokens[0].text == "#" && tokens[1].text == "Warning:";
+      const bool is_warning = tokens.size() > 1 && tokens[0].text == "#" &&
+                              (tokens[1].text == "Warning:" || !nft::is_of_iptables(made_.key));
       if (tokens.empty() || is_warning) continue;
       const bool is_base = tokens[0].text == "type" && tokens.size() > 3 && tokens[2].text == "hook";
       if (is_base) {
         read_base(tokens, made_.key.family == NFPROTO_BRIDGE, chain);
-      } else if (!is_cut_ && tokens[0].text != "comment" && tokens[0].text != "policy") {
+      } else if (tokens[0].text == "policy" && tokens.size() > 1) {
+        chain.drops = tokens[1].text == "drop";
+      } else if (!is_cut_ && tokens[0].text != "comment") {
         chain.rules.push_back(rule_of(tokens));
       }
-      if (is_cut_) chain.rules.push_back({{{NftNode(), words_of(tokens) + " [cut off]"}}, {}});
+      if (is_cut_) return chain.rules.push_back({{{NftNode(), words_of(tokens) + " [cut off]"}}, {}});
     }
+    chain.rules.push_back({{{NftNode(), "[cut off]"}}, {}});
   }
 
   [[nodiscard]] NftRule rule_of(const Tokens& tokens) const {

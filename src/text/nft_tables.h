@@ -15,7 +15,7 @@ namespace sidetrack {
 
 // Holds a value as nft prints it (80, 10.0.0.0/8, 1024-65535, tcp), which has no parts, or one that has parts:
 //
-//   payload PROTOCOL FIELD, meta KEY, ct KEY [DIRECTION], socket KEY   a key
+//   payload PROTOCOL FIELD, meta KEY, ct KEY [DIRECTION], socket KEY, fib RESULT FLAG…   a key
 //   concat, list, set, | & ^                                           of any
 //   : KEY DATA                                                         an element of a map
 //   elem VALUE                                                         one that expires, or has a condition

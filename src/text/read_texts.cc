@@ -18,6 +18,7 @@
 #include "text/missing_chains.h"
 #include "text/nft_expressions.h"
 #include "text/nft_json.h"
+#include "text/nft_lines.h"
 #include "text/nft_listing.h"
 #include "text/pasted_lines.h"
 
@@ -60,7 +61,7 @@ class TextsReader {
 
  private:
   void take(const RulesText& text) {
-    const std::vector<PastedLine> lines = pasted_lines(text.text);
+    const std::vector<PastedLine> lines = as_nft_lists(pasted_lines(text.text));
     std::vector<LineRange> of_nft;
     for (std::span<const PastedLine> rest(lines); !rest.empty();) {
       const std::size_t first = rest.front().number;
@@ -73,7 +74,8 @@ class TextsReader {
         rest = rest.subspan(1);
         continue;
       }
-      of_nft.emplace_back(first, rest.empty() ? lines.back().number : rest.front().number - 1);
+      const std::size_t last = lines[lines.size() - rest.size() - 1].number;
+      of_nft.emplace_back(first, rest.empty() ? last : std::max(last, rest.front().number - 1));
     }
     has_nft_ = has_nft_ || !of_nft.empty();
     RulesText left{text.name, without_lines(text.text, of_nft)};

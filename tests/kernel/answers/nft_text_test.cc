@@ -156,6 +156,31 @@ TEST_F(FromNft, EveryScenarioIsAsInTheKernel) {
   EXPECT_GT(understood, 1000U);
 }
 
+TEST_F(FromNft, TypesOfAddressesAndPortsOfMapsAreAsInTheKernel) {
+  constexpr const char* script =
+      "table inet t { chain c { type nat hook prerouting priority -100; fib daddr type local tcp dport 80 accept; "
+      "fib saddr . iif type { local, broadcast } drop; fib daddr type != unicast return; meta l4proto tcp redirect to "
+      ":tcp dport map { 80 : 8080 }; }; }\n";
+  const Namespace ns;
+  ns.must({"nft", "-f", "-"}, script);
+  const auto words = [](const std::vector<Live>& live) {
+    std::string all;
+    for (const LiveRule& each : live.front().chains.front().rules) all += iptables_words(each.rule) + "\n";
+    return all;
+  };
+  const std::vector<Live> live = in_kernel(ns);
+  ASSERT_EQ(live.size(), 1U);
+  EXPECT_NE(words(live).find("--src-type LOCAL,BROADCAST --limit-iface-in"), std::string::npos) << words(live);
+  for (const Strings& program : listings) {
+    SCOPED_TRACE(fmt::format("{}", fmt::join(program, " ")));
+    const std::vector<Live> text = listed(ns, program);
+    expect_same(live, text);
+    EXPECT_EQ(words(live), words(text));
+  }
+  const RulesText text{"script", script};
+  EXPECT_EQ(words(live), words(read_texts({&text, 1}, false).live));
+}
+
 TEST_F(FromNft, RandomRulesAreAskedAsInTheKernel) {
   std::size_t decided = 0, asked = 0;
   for (unsigned index = 0; index < amount("SIDETRACK_TEXTS", 12); ++index) {
