@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
+#include <cctype>
 
 #include "mesh/istio_rules.h"
 #include "mesh/ownership.h"
@@ -85,7 +85,7 @@ constexpr OtherMesh known_meshes[] = {
     {"Polaris", "polaris", "", {{{proxy_dns_port, "Polaris DNS"}}}, {1337}, Unmarked::dns},
 };
 
-// The chains of a mesh: how their names begin, and the rest of those that its program makes; "": any.
+// The chains of a mesh: how their names begin, and the rest of those that its program makes; ? is a letter or a digit.
 struct Chains {
   std::string_view mesh;
   std::string_view prefix;
@@ -99,18 +99,22 @@ constexpr Chains known_chains[] = {
      "PROXY_INBOUND|PROXY_IN_REDIRECT|PROXY_OUTPUT|PROXY_REDIRECT|DNS_REDIRECT|NAT_OUTPUT|NAT_PREROUTING"},
     {"Open Service Mesh", "OSM_PROXY_", "INBOUND|IN_REDIRECT|OUTBOUND|OUT_REDIRECT"},
     {"App Mesh", "APPMESH_", "INGRESS|EGRESS"},
-    {"Cilium", "CILIUM_", ""},
-    {"Telepresence", "TEL_INBOUND", ""},  // one for each protocol
-    {"Telepresence", "TEL_OUTBOUND", ""},
-    {"mirrord", "MIRRORD_", ""},  // with the id of an agent
-    {"mirrord", "MRDIN_", ""},
-    {"mirrord", "MRDOUT_", ""},
-    {"mirrord", "MRDSTD_", ""},
-    {"mirrord", "MRDMSH_", ""},
+    {"Cilium", "CILIUM_",
+     "INPUT|OUTPUT|FORWARD|PREROUTING|PRE_raw|OUTPUT_raw|PRE_mangle|POST_mangle|PRE_nat|OUTPUT_nat|POST_nat"},
+    {"Telepresence", "TEL_", "INBOUND|INBOUND_TCP|INBOUND_UDP|OUTBOUND|OUTBOUND_TCP|OUTBOUND_UDP"},
+    {"mirrord", "MIRRORD_", "INPUT|INPUT_?????|OUTPUT|OUTPUT_?????|STANDARD|STANDARD_?????"},  // the id of an agent
+    {"mirrord", "MRD", "IN_?????|OUT_?????|STD_?????|MSH_?????"},
     {"apisix-mesh-agent", "APISIX_", "REDIRECT|INBOUND|INBOUND_REDIRECT"},
     {"Polaris", "POLARIS_", "INBOUND|OUTPUT|REDIRECT"},
 };
 
+bool is_of_form(std::string_view name, std::string_view form) {
+  return std::ranges::equal(name, form, [](char c, char of) {
+    return c == of || (of == '?' && std::isalnum(static_cast<unsigned char>(c)) != 0);
+  });
+}
+
+// The row by whose prefix the name begins.
 const Chains* chains_of(std::string_view chain) {
   const auto* found =
       std::ranges::find_if(known_chains, [&](const Chains& each) { return chain.starts_with(each.prefix); });
@@ -123,13 +127,7 @@ const OtherMesh* mesh_named(std::string_view name) {
 }
 
 // Whether that mesh's program makes the chain.
-bool makes_chain(const MeshRules& mesh, std::string_view chain) {
-  const Chains* found = chains_of(chain);
-  if (found == nullptr || found->mesh != mesh.name) return false;
-  if (found->rest.empty()) return true;
-  const auto names = split(found->rest, "|");
-  return std::ranges::find(names, chain.substr(found->prefix.size())) != names.end();
-}
+bool makes_chain(const MeshRules& mesh, std::string_view chain) { return mesh_of_chain(chain) == mesh.name; }
 
 bool has_comment(const Rule& rule, std::string_view prefix) {
   return !prefix.empty() && std::ranges::any_of(rule.matches, [&](const Match& match) {
@@ -201,11 +199,34 @@ void mark_rules(const MeshRules& mesh, std::vector<LiveChain>& chains) {
   }
 }
 
+// Returns whether a mesh is told by more than one name that others may use, too: by two of its chains, or by a rule in
+// one with its comment, its proxy's port or its proxy's id. Of those whose proxies have none of these a name is enough.
+bool is_whole(const Live& live, const OtherMesh& mesh) {
+  if (mesh.ports.front().port == 0) return true;
+  const LiveChain* first = nullptr;
+  for (const LiveChain& chain : live.chains) {
+    if (mesh_of_chain(chain.name) != mesh.name) continue;
+    if (first != nullptr && first->name != chain.name) return true;
+    first = &chain;
+    for (const LiveRule& each : chain.rules) {
+      const auto port = listening_port(each.rule.target);
+      const bool leads_to_proxy = port && std::ranges::find(mesh.ports, *port, &NamedPort::port) != mesh.ports.end();
+      if (leads_to_proxy || has_comment(each.rule, mesh.comment) || !sentence_of_other_mesh(each.rule).empty())
+        return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string_view mesh_of_chain(std::string_view chain) {
   const Chains* found = chains_of(chain);
-  return found != nullptr ? found->mesh : "";
+  if (found == nullptr) return "";
+  const std::string_view rest = chain.substr(found->prefix.size());
+  const bool is_made =
+      std::ranges::any_of(split(found->rest, "|"), [&](std::string_view form) { return is_of_form(rest, form); });
+  return is_made ? found->mesh : "";
 }
 
 std::string_view mesh_of_rule(const Rule& rule) {
@@ -242,7 +263,8 @@ void add_other_meshes(const Live& live, std::vector<std::string_view>& meshes) {
     for (const LiveRule& each : chain.rules) {
       if (each.ours || each.of_agent || !std::holds_alternative<Jump>(each.rule.target)) continue;
       const std::string_view mesh = mesh_of_rule(each.rule);
-      if (!mesh.empty() && std::ranges::find(meshes, mesh) == meshes.end()) meshes.push_back(mesh);
+      if (!mesh.empty() && std::ranges::find(meshes, mesh) == meshes.end() && is_whole(live, *mesh_named(mesh)))
+        meshes.push_back(mesh);
     }
   }
 }
@@ -272,7 +294,8 @@ std::vector<std::string> left_by_mesh(const MeshRules& mesh, const Survey& surve
     for (const LiveChain& chain : live != nullptr ? live->chains : std::vector<LiveChain>()) {
       const std::string place =
           fmt::format("{}: {} ({})", name(kind), printable(chain.table_name), names(chain.families));
-      if (!chain.ours && mesh_of_chain(chain.name) == mesh.name)
+      const Chains* of_prefix = chains_of(chain.name);
+      if (!chain.ours && of_prefix != nullptr && of_prefix->mesh == mesh.name)
         left.push_back(
             fmt::format("{}: the chain {} stays: {} makes none of that name", place, printable(chain.name), mesh.name));
       for (const LiveRule& each : chain.rules) {

@@ -27,6 +27,12 @@ TEST(OtherMeshes, AreKnownByTheirChains) {
   EXPECT_EQ(mesh_of_rule(rule("MIRRORD_INPUT_a1B2c", Redirect{1})), "mirrord");
   EXPECT_EQ(mesh_of_rule(rule("MESH_REDIRECT", Redirect{1})), "Kuma");
   EXPECT_EQ(mesh_of_rule(rule("POLARIS_OUTPUT", Redirect{1})), "Polaris");
+  EXPECT_EQ(mesh_of_rule(rule("CILIUM_POST_nat", Redirect{1})), "Cilium");
+  EXPECT_EQ(mesh_of_rule(rule("MRDSTD_a1B2c", Redirect{1})), "mirrord");
+  EXPECT_EQ(mesh_of_rule(rule("TEL_INBOUND_TCP", Redirect{1})), "Telepresence");
+  for (const char* nearly : {"MESH_TEST", "MESH_", "KUMA_MESH_INBOUND_", "MIRRORD_INPUT_a1B2", "MRDSTD_a1B2-",
+                             "CILIUM_", "TEL_INBOUND_X", "APISIX_CUSTOM", "POLARIS_OUTPUT2"})
+    EXPECT_EQ(mesh_of_rule(rule(nearly, Redirect{1})), "") << nearly;
   Rule commented = rule("OUTPUT", Redirect{15053});
   EXPECT_EQ(mesh_of_rule(commented), "");
   commented.matches.emplace_back(CommentMatch{"kuma/mesh/transparent/proxy/redirect"});
@@ -78,6 +84,11 @@ TEST(OtherMeshes, AreThereWhereAHookLeadsToThem) {
   add_other_meshes(live, found);
   EXPECT_TRUE(found.empty());
   for (int i = 0; i < 2; ++i) live.chains[0].rules.push_back({rule("OUTPUT", Jump{"PROXY_INIT_OUTPUT"}), {}});
+  add_other_meshes(live, found);
+  EXPECT_TRUE(found.empty()) << "another program may call its chain so";
+  LiveChain linkerd{Family::ipv4, Table::nat, "PROXY_INIT_OUTPUT", false, {}, Verdict::accept, {}, {}};
+  linkerd.rules.push_back({rule("PROXY_INIT_OUTPUT", Redirect{4140}), {}});
+  live.chains.push_back(linkerd);
   add_other_meshes(live, found);
   add_other_meshes(live, found);
   EXPECT_EQ(found, std::vector<std::string_view>{"Linkerd"});
