@@ -122,13 +122,19 @@ std::optional<Error> kept_by_agent(const Request& request, const Survey& survey)
       "such rules here: --dataplane ambient");
 }
 
+// The one that clean is told to leave nothing in, if not all.
+std::optional<BackendKind> cleaned_alone(const Request& request) {
+  return request.plan == nullptr && request.options != nullptr ? request.options->backend : std::nullopt;
+}
+
 // What of others is in the way of what has to go: their jumps to our chains, and what they keep in our tables.
 std::optional<Error> cannot_go(const Request& request, const Survey& survey) {
   static const Ruleset nothing;
   const Ruleset& asked = request.plan != nullptr ? request.plan->ruleset : nothing;
+  const auto alone = cleaned_alone(request);
   for (BackendKind kind : all_backends) {
     const Live* live = survey.live(kind);
-    if (live == nullptr) continue;
+    if (live == nullptr || kind != alone.value_or(kind)) continue;
     if (auto refused = leads_to_removed(*live, asked)) return refused;
     if (!traits(kind).in_own_table) continue;  // the others share their tables with other programs
     auto refused = others_in_own_tables(*live);
@@ -188,9 +194,12 @@ std::variant<Decision, Error> decide(const Request& request, const Survey& surve
   if (const auto refused = cannot_go(request, survey)) return *refused;
   Decision decision;
   if (request.plan == nullptr) {
-    Attempt clean = attempt({}, false, holding);
+    std::vector<BackendKind> going = holding;
+    if (const auto alone = cleaned_alone(request))
+      std::erase_if(going, [&](BackendKind kind) { return kind != *alone; });
+    Attempt clean = attempt({}, false, going);
     if (!clean.commits.empty()) decision.attempts.push_back(std::move(clean));
-    decision.remove = survey.routing;
+    if (going.size() == holding.size()) decision.remove = survey.routing;  // rules that stay may need it
     return possible(std::move(decision), survey);
   }
 

@@ -23,7 +23,7 @@ namespace sidetrack {
 // holds while it decides and executes.
 struct Request {
   const Plan* plan = nullptr;
-  const ApplyOptions* options = nullptr;  // not asked by clean
+  const ApplyOptions* options = nullptr;  // of clean, the backend alone
   const Config* to_prove = nullptr;       // what the plan was made of; nothing: its promises are not proven
 };
 

@@ -21,12 +21,14 @@ ExitCode run_clean(CommandLine& line) {
     mesh = rules.name;
     left = left_by_mesh(rules, kernel->survey());
   }
-  const ApplyResult result = converge({}, *kernel);
+  const ApplyResult result = converge({.options = &line.applying}, *kernel);
   kernel->release_locks();  // before the log, which somebody may not read
   for (const std::string& warning : result.warnings) warn(warning);
   if (result.applied == Applied::unchanged) left.clear();
   for (const std::string& warning : left) warn(warning);
-  info(cleaned(result, mesh));
+  std::string said = cleaned(result, mesh);
+  if (line.applying.backend) said.append(" (--backend ").append(name(*line.applying.backend)) += ')';
+  info(said);
   return ExitCode::done;
 }
 

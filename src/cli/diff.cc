@@ -22,7 +22,15 @@ namespace sidetrack::cli {
 
 Comparison compare(const CommandLine& line, const Plan& wanted) {
   const auto kernel = open_kernel(line, false);
-  const Survey survey = kernel->survey();
+  Survey survey = kernel->survey();
+  if (line.clean && line.applying.backend) {  // as clean leaves the others
+    for (const BackendKind kind : all_backends) {
+      if (kind == *line.applying.backend) continue;
+      const Live* live = survey.live(kind);
+      if (live != nullptr && holds_ours(*live)) survey.routing = {};
+      survey.of(kind) = Absent{};
+    }
+  }
   Comparison comparison = sidetrack::compare({.plan = &wanted, .options = &line.applying}, survey);
   if (wanted.ruleset.rules.empty()) {  // as clean says what it leaves
     for (const std::string& warning : kernel->warnings()) warn(warning);

@@ -419,6 +419,7 @@ CommandLine parse(Arguments arguments, const Environment& environment, const Pod
   const CommandWords given = options::read_words(words);
   line.command = given.command;
   line.help = given.help;
+  if (line.help && given.find("cleanup-only") != nullptr) line.command = Command::clean;  // istio-clean-iptables
   line.version = given.version;
   if (!line.command || line.help) return line;
 
