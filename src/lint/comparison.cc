@@ -223,7 +223,7 @@ class Comparing {
     finding.witness = explain_words(*packet);
     finding.ending = ending_text(decision.ending);
     if (decision.step == nullptr || decision.step->live == nullptr) return;
-    const Reason reason = describe(decision.step->live->rule);
+    const Reason reason = describe_live(*decision.step->live);
     const bool says_where =
         reason.rule == MeshRule::outbound_listener || reason.rule == MeshRule::inbound_listener;  // and not why
     if (!says_why || says_where) return;

@@ -55,6 +55,12 @@ Reason describe(const Rule& rule) {
   return reason;
 }
 
+Reason describe_live(const LiveRule& live) {
+  Reason reason = describe(live.rule);
+  if (!live.ours && !live.of_agent && !is_of_host(reason.rule)) reason.option = reason.values = reason.flag = "";
+  return reason;
+}
+
 bool is_of_istio(const Rule& rule) {
   if (rule.chain == words::istio_postrouting || rule.chain == words::postrouting) return false;
   const auto known = [](const Rule& named) {

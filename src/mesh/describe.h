@@ -15,6 +15,9 @@ namespace sidetrack {
 // are recognised by their shape: those of Istio, of all versions, and of Sidetrack. Empty if the shape is not known.
 [[nodiscard]] Reason describe(const Rule& rule);
 
+// Returns the same of a rule that is there. If another program made it, no option of ours asked for it.
+[[nodiscard]] Reason describe_live(const LiveRule& live);
+
 // The name of a port of the proxy's, of a sidecar or of ztunnel as the rule is that leads there or speaks of it. Empty
 // if the port is none of them.
 [[nodiscard]] std::string_view port_name(std::uint16_t port, const Rule& rule);

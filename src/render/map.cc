@@ -187,8 +187,11 @@ std::string why(const Line& line) {
   std::set<std::string> others;
   for (const Step* step : line.steps) {
     if (step->live == nullptr) continue;
-    const Reason reason = describe(step->live->rule);
-    if (const std::string_view mesh = mesh_of_rule(step->live->rule); !mesh.empty() && reason.option.empty())
+    const Reason reason = describe_live(*step->live);
+    const std::string_view mesh = mesh_of_rule(step->live->rule);
+    const bool is_of_another =
+        !mesh.empty() || (!step->live->ours && !step->live->of_agent && !reason.sentence.empty());
+    if (is_of_another && reason.option.empty())
       others.insert(reason.sentence.empty() ? std::string(mesh) : reason.sentence);
     if (reason.option.empty()) continue;
     const auto same = std::ranges::find(asked, reason.option, &Reason::option);
@@ -364,7 +367,7 @@ Json step_json(const Step* step) {
     made["policy"] = "drop";
     return made;
   }
-  const Reason reason = describe(step->live->rule);
+  const Reason reason = describe_live(*step->live);
   made["number"] = step->number;
   made["rule"] = iptables_words(step->live->rule);
   made["flag"] = reason.flag;

@@ -62,11 +62,11 @@ std::string port_names(const Rule& rule) {
   return text;
 }
 
-std::string sentence_of(const Rule& rule) {
-  const Reason reason = describe(rule);
+std::string sentence_of(const LiveRule& live) {
+  const Reason reason = describe_live(live);
   std::string text = reason.sentence;
   if (!reason.flag.empty()) text += fmt::format(" ({})", shell_words(reason));
-  const std::string ports = port_names(rule);
+  const std::string ports = port_names(live.rule);
   if (!ports.empty()) text += fmt::format("{}[{}]", text.empty() ? "" : " ", ports);
   return text;
 }
@@ -176,7 +176,7 @@ class Tree {
     line.indent = indent + 2;
     line.number = fmt::format("{}", from + 1);
     line.text = short_words(first.rule);
-    line.sentence = sentence_of(first.rule);
+    line.sentence = sentence_of(first);
     if (first.rule.families != families_) {
       line.text = fmt::format("({}) {}", name(first.rule.families.list().front()), line.text);
     }

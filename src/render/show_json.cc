@@ -13,7 +13,7 @@ Json chain(const Live& live, const LiveChain& chain) {
   Json rules = Json::array();
   unsigned number = 0;
   for (const LiveRule& entry : chain.rules) {
-    const Reason reason = describe(entry.rule);
+    const Reason reason = describe_live(entry);
     Json& made = rules.emplace_back(Json::object());
     made = {{"number", ++number},
             {"families", families_json(entry.rule.families)},

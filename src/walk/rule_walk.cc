@@ -149,7 +149,7 @@ class RuleWalk {
       step.live = &entry;
       if (packet_.now.observer == nullptr) {
         step.rule = short_words(rule);
-        step.reason = describe(rule);
+        step.reason = describe_live(entry);
       }
       if (failed != truths.end()) {
         step.kind = Step::Kind::passed;
