@@ -46,9 +46,23 @@ lint::Findings of_rules(const PodView& pod, const std::vector<Live>& live) {
   return lint::lint_live(pod, live);
 }
 
+bool has_rules(const std::vector<Live>& live, Family family) {
+  for (const Live& one : live) {
+    for (const LiveChain& chain : one.chains) {
+      if (chain.families.contains(family) && !chain.rules.empty()) return true;
+    }
+  }
+  return false;
+}
+
 lint::Findings findings(CommandLine& line) {
   if (!line.text.files.empty()) {
-    const TextRules text = read_texts(line);
+    TextRules text = read_texts(line);
+    // Its address of IPv6 is an assumption then.
+    if (line.text.pod.addresses.empty() && !has_rules(text.live.rules, Family::ipv6)) {
+      for (Interface& each : text.pod.interfaces)
+        std::erase_if(each.addresses, [](const InterfaceAddress& own) { return own.address.family == Family::ipv6; });
+    }
     return of_rules(text.pod, text.live.rules);
   }
   const auto place = enter_target(line);
