@@ -148,8 +148,11 @@ class Reader {
   explicit Reader(const RulesText& text) : text_(text) {}
 
   IptablesScript read() && {
-    for (const PastedLine& line : pasted_lines(text_.text)) {
+    const std::vector<PastedLine> lines = pasted_lines(text_.text);
+    const auto width = width_of(lines);
+    for (const PastedLine& line : lines) {
       number_ = line.number;
+      may_be_cut_ = line.ends_text || line.text.size() == width;
       take(with_separate_values(line.text));
     }
     if (skipped_ > most_notes)
@@ -159,6 +162,17 @@ class Reader {
   }
 
  private:
+  // Returns where the longest lines end if they are several: by the width of a terminal, perhaps.
+  static std::optional<std::size_t> width_of(const std::vector<PastedLine>& lines) {
+    std::size_t longest = 0, count = 0;
+    for (const PastedLine& line : lines) {
+      if (line.text.size() > longest) count = 0;
+      longest = std::max(longest, line.text.size());
+      if (line.text.size() == longest) ++count;
+    }
+    return count > 1 ? std::optional(longest) : std::nullopt;
+  }
+
   // A line may have several commands.
   void take(std::string_view line) {
     is_next_command_ = false;
@@ -287,7 +301,7 @@ class Reader {
   }
 
   // Takes the counters of `iptables -S -v` out: -c 12 340.
-  static Rule rule_of(const std::string& chain, std::span<const std::string> words, Counters& counters) {
+  Rule rule_of(const std::string& chain, std::span<const std::string> words, Counters& counters) const {
     std::string text = fmt::format("-A {}", chain);
     std::size_t quotes = 0;
     for (std::size_t i = 0; i < words.size(); ++i) {
@@ -305,7 +319,7 @@ class Reader {
     try {
       Rule rule = read_rule(text);
       // Where it was cut off is not known.
-      const bool cut = rule.target == Target(NonTerminating{}) && !rule.matches.empty() &&
+      const bool cut = may_be_cut_ && rule.target == Target(NonTerminating{}) && !rule.matches.empty() &&
                        std::holds_alternative<UnknownMatch>(rule.matches.back());
       if (cut) rule.target = UnknownTarget{"its target"};
       return rule;
@@ -438,6 +452,7 @@ class Reader {
   IptablesScript script_;
   Context context_;
   std::size_t number_ = 0;
+  bool may_be_cut_ = false;  // its end
   unsigned listing_ = 0;
   bool in_table_ = false;         // after *nat, before COMMIT
   bool in_listing_ = false;       // in the lines of -S or -L

@@ -116,11 +116,27 @@ struct OpenTable {
     made.table = table;
     made.name = chain_name;
     made.hook = builtin_hook(table, chain_name);
+    constexpr std::int32_t security_of_iptables_nft = 150;  // its own number: the kernel's is 50
+    if (made.hook && table == Table::security && backend == BackendKind::iptables_nft)
+      made.hook->priority = security_of_iptables_nft;
     made.table_name = name(table);
     if (traits(backend).of_nf_tables) made.table_name = (family == Family::ipv4 ? "ip " : "ip6 ") + made.table_name;
     return made;
   }
 };
+
+// iptables-nft 1.8.9 has the kernel compare `! --sport 53 ! --dport 80` as one number: it holds if either is another.
+void leave_open_two_ports(Rule& rule) {
+  const auto is_one = [](const Match& match) {
+    const auto* port = std::get_if<PortMatch>(&match);
+    return port != nullptr && port->negated && port->ports.size() == 1 &&
+           port->ports.front().first == port->ports.front().last;
+  };
+  if (std::ranges::count_if(rule.matches, is_one) != 2) return;
+  for (Match& match : rule.matches) {
+    if (is_one(match)) match = UnknownMatch{iptables_words(match)};
+  }
+}
 
 void remove_rule(std::vector<LiveRule>& rules, const ChainOperation& operation, const Rule& rule) {
   auto found = rules.end();
@@ -149,6 +165,7 @@ void carry_out(const ChainOperation& operation, OpenTable& table) {
   LiveChain& chain = table.chain(operation.chain);
   LiveRule made{operation.rule, operation.counters};
   made.rule = in_iptables_order(std::move(made.rule));
+  if (std::get<BackendKind>(table.key) == BackendKind::iptables_nft) leave_open_two_ports(made.rule);
   made.rule.families = std::get<Family>(table.key);
   made.rule.table = std::get<Table>(table.key);
   switch (operation.kind) {

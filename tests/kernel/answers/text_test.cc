@@ -64,8 +64,7 @@ class FromText : public KernelTest {
         const LiveChain* read = text[i].find(chain.families.list().front(), chain.table, chain.name);
         ASSERT_NE(read, nullptr);
         EXPECT_EQ(read->table_name, chain.table_name);
-        // iptables-nft has its table security at another priority than the kernel's own.
-        EXPECT_TRUE(read->hook == chain.hook || chain.table == Table::security);
+        EXPECT_EQ(read->hook, chain.hook);
         EXPECT_EQ(read->policy, chain.policy);
         EXPECT_EQ(read->ours, chain.ours);
         EXPECT_EQ(read->of_agent, chain.of_agent);
