@@ -18,7 +18,14 @@ std::string iptables_words(const Target& target) {
 std::string iptables_words(const Rule& rule) {
   const std::string chain = printable(rule.chain);
   std::string text = rule.insert_at ? fmt::format("-I {} {}", chain, *rule.insert_at) : "-A " + chain;
-  for (const Match& match : rule.matches) text += " " + iptables_words(match);
+  constexpr std::string_view conntrack = "-m conntrack";  // one of them asks all that stands behind it
+  bool is_conntrack = false;
+  for (const Match& match : rule.matches) {
+    const std::string words = iptables_words(match);
+    const bool asks_more = is_conntrack && words.starts_with(conntrack);
+    is_conntrack = words.starts_with(conntrack);
+    text += asks_more ? words.substr(conntrack.size()) : " " + words;
+  }
   const std::string target = iptables_words(rule.target);
   return target.empty() ? text : text + " " + target;
 }
