@@ -21,7 +21,10 @@ target_link_libraries(sidetrack_static PRIVATE $<TARGET_FILE:libsidetrack> stati
 # lld keeps a bit for each relative relocation instead of 24 bytes, on every architecture, and equal functions and
 # constants once: those of templates, above all. None of the program's is told from another by its address.
 find_program(lld ld.lld REQUIRED)
-set(static_link -static-pie -fuse-ld=lld -Wl,-O2 -Wl,--gc-sections -Wl,--pack-dyn-relocs=relr -Wl,-z,relro,-z,now)
+# A compiler for another architecture looks for a linker of that one's name alone, but in this folder.
+file(REAL_PATH ${lld} lld_itself)
+cmake_path(GET lld_itself PARENT_PATH lld_folder)
+set(static_link -static-pie -fuse-ld=lld -B${lld_folder} -Wl,-O2 -Wl,--gc-sections -Wl,--pack-dyn-relocs=relr -Wl,-z,relro,-z,now)
 target_link_options(sidetrack_static PRIVATE ${static_link} -Wl,--icf=all -Wl,--ignore-data-address-equality)
 
 if(TARGET sidetrack-injector)
