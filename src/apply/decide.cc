@@ -122,7 +122,7 @@ std::optional<Error> kept_by_agent(const Request& request, const Survey& survey)
       "such rules here: --dataplane ambient");
 }
 
-// The one that clean is told to leave nothing in, if not all.
+// Returns the backend that clean is about; nothing: all of them.
 std::optional<BackendKind> cleaned_alone(const Request& request) {
   return request.plan == nullptr && request.options != nullptr ? request.options->backend : std::nullopt;
 }

@@ -199,8 +199,9 @@ void mark_rules(const MeshRules& mesh, std::vector<LiveChain>& chains) {
   }
 }
 
-// Returns whether a mesh is told by more than one name that others may use, too: by two of its chains, or by a rule in
-// one with its comment, its proxy's port or its proxy's id. Of those whose proxies have none of these a name is enough.
+// Returns whether more than the name of one chain, which others may use, says that it is this mesh: two of its chains,
+// or a rule in one with its comment, its proxy's port or its proxy's id. Of those whose proxies have none of these a
+// name is enough.
 bool is_whole(const Live& live, const OtherMesh& mesh) {
   if (mesh.ports.front().port == 0) return true;
   const LiveChain* first = nullptr;

@@ -128,7 +128,7 @@ std::set<std::string> returned_interfaces(const LiveChain* chain, InterfaceDirec
   return names;
 }
 
-// Of identical rules one is ours, as a plan has each once, and the others another program's: ours is the first if it
+// Keeps one of identical rules, as a plan has each once: the others are another program's, and ours is the first if it
 // was inserted. Istio's that ran twice has its jumps twice, and rules about DNS for each time that a server is named.
 void leave_doubles(LiveChain& chain, const std::set<std::string>& twins) {
   std::vector<LiveRule*> single;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What of fmt is not made where it is used, compiled once: as headers alone it is in each of the program's forty units,
-// and takes two seconds of each.
+// Compiles fmt's implementation once: as headers alone it is in each of the program's forty units, and takes two
+// seconds of each.
 #include <fmt/format-inl.h>
 
 // fmt declares these as made elsewhere, in its library.

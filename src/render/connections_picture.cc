@@ -25,7 +25,7 @@ constexpr double arrow_gap = 28;
 constexpr double row_gap = 18;
 constexpr std::size_t most_values = 4;  // of each list that are tried
 
-// What stands in a box, from its left upper corner on.
+// Holds the elements of a box, placed from its upper left corner.
 struct Card {
   std::string body;
   double width = 0;
@@ -224,7 +224,8 @@ class Connections {
     return card_of(trace, may_reach_proxy);
   }
 
-  // What the proxy sends for it: to the app from the address that Envoy takes for that, ztunnel from the client's.
+  // Returns what the proxy sends for it: to the app from the address that Envoy takes for that, ztunnel from the
+  // client's.
   [[nodiscard]] Packet of_proxy(Packet packet) const {
     const bool is_ztunnel = config_.dataplane == Dataplane::ambient;
     packet.source_port.reset();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What the drawings of rules, of connections and of the map share: their colours, in light and in dark, and their
-// elements.
+// Has what the drawings of rules, of connections and of the map share: colours, in light and in dark, and elements.
 #pragma once
 
 #include <cstdint>

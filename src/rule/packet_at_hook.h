@@ -13,7 +13,7 @@ namespace sidetrack {
 class Observer;
 struct PodView;
 
-// What address translation makes of a connection: an end of its first packet, before and after.
+// Says what address translation makes of a connection: an end of its first packet, before and after.
 struct Translation {
   Endpoint before;
   Endpoint after;

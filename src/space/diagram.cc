@@ -350,12 +350,7 @@ Place place_of(Diagrams::Node first, Diagrams::Node by, const Parts& parts) {
 
 }  // namespace
 
-// Most states lead to one next one: two diagrams at a time are enough then.
-Diagrams::Node Diagrams::one_part(Node region, Node by, const Part& part, const PartOf& part_of) {
-  const Node inside = combined(region, part.inside, [](Leaf a, Leaf b) { return std::min(a, b); });
-  return combined(inside, by, [&](Leaf in, Leaf leaf) { return in == yes && part_of.contains(leaf) ? yes : no; });
-}
-
+// Combines two diagrams at a time where there is one part, as for most states: that takes fewer lists.
 Diagrams::Node Diagrams::after(Node known, Node by, std::span<const Part> parts, const PartOf& part_of,
                                const std::function<Leaf(Leaf, Leaf)>& change) {
   if (parts.size() == 1) {
@@ -395,7 +390,10 @@ Diagrams::Node Diagrams::after(Node known, Node by, std::span<const Part> parts,
 
 std::vector<Diagrams::Node> Diagrams::split(Node region, Node by, std::span<const Part> parts, const PartOf& part_of,
                                             Family family) {
-  if (parts.size() == 1) return {one_part(region, by, parts.front(), part_of)};
+  if (parts.size() == 1) {
+    const Node inside = combined(region, parts.front().inside, [](Leaf a, Leaf b) { return std::min(a, b); });
+    return {combined(inside, by, [&](Leaf in, Leaf leaf) { return in == yes && part_of.contains(leaf) ? yes : no; })};
+  }
   std::vector<Part> insides;  // what they lead to does not matter
   for (const Part& part : parts) insides.push_back({part.inside, nothing()});
   Walk walk(*this, insides, &part_of);

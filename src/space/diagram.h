@@ -110,8 +110,6 @@ class Diagrams {
   };
   class Walk;
 
-  // As split(), where there is one part.
-  Node one_part(Node region, Node by, const Part& part, const PartOf& part_of);
   // Of the edges above `base` in scratch_, which are taken away; those to one node are joined.
   Node node_of(std::size_t level, std::size_t base);
   std::span<const Edge> kept(std::span<const Edge> edges);

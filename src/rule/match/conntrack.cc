@@ -55,7 +55,7 @@ std::uint8_t state_bit(ConnectionState state) {
   return 0;
 }
 
-// What SNAT and DNAT are in the status of a connection.
+// Returns SNAT and DNAT as bits of a connection's status.
 std::uint16_t status_of(std::uint8_t states) {
   unsigned bits = 0;
   if ((states & ConntrackStateMatch::snat) != 0) bits |= IPS_SRC_NAT;
