@@ -20,7 +20,7 @@ namespace sidetrack::netns {
 namespace {
 
 constexpr int option_sets = 48;
-constexpr int packets_each = 15;  // for each option set and backend: 2160 in all
+constexpr int packets_of_options = 15;  // for each option set and backend: 2160 in all
 
 BackendKind kind_named(std::string_view text) {
   for (const BackendKind kind : {BackendKind::iptables_legacy, BackendKind::iptables_nft, BackendKind::nftables}) {
@@ -66,7 +66,7 @@ TEST_P(Explained, PacketsLandWhereItIsSaid) {
     const PodView view = pod.ns().run(read_pod);
     const std::vector<Live> live = pod.ns().run(read_all);
     const std::vector<Live> as_planned{as_live(plan.ruleset, kind_named(backend))};
-    for (int i = 0; i < packets_each; ++i) {
+    for (int i = 0; i < packets_of_options; ++i) {
       const Probe probe = random_probe(dice, plan.families.contains(Family::ipv6));
       const Trace trace = explain(probe.packet, view, live);
       EXPECT_EQ(pod.connect(probe.actor, probe.request), predicted(trace.outcome, probe.packet.protocol, pod))

@@ -22,7 +22,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-constexpr int packets_each = 6;  // in one pod
+constexpr int packets_of_a_pod = 6;  // in one pod
 
 class ForeignRules : public KernelTest, public ::testing::WithParamInterface<const char*> {
  protected:
@@ -100,7 +100,7 @@ TEST_P(ForeignRules, ExplainIsRightOrDoesNotKnow) {
     if (!first) rules = load(pod.ns(), others);
     const PodView view = pod.ns().run(read_pod);
     const std::vector<Live> live = pod.ns().run(read_all);
-    for (int i = 0; i < packets_each; ++i, ++asked) {
+    for (int i = 0; i < packets_of_a_pod; ++i, ++asked) {
       Probe probe = random_probe(dice, true);
       const auto right = expected(probe, pod, view, live);
       if (!right) {

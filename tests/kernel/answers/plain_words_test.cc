@@ -19,7 +19,7 @@ struct Listed {
   const char* table;
   const char* rule;
 };
-constexpr Listed rules[] = {
+constexpr Listed listed_rules[] = {
     {"filter", "INPUT -m limit --limit 5/min -j ACCEPT"},
     {"filter", "INPUT -m limit --limit 3/hour --limit-burst 7 -j ACCEPT"},
     {"filter", "INPUT -m limit --limit 100/sec -j ACCEPT"},
@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(, PlainWords, ::testing::Values("legacy", "nft"),
                          [](const auto& tested) { return std::string(tested.param); });
 
 TEST_P(PlainWords, AreThoseOfIptables) {
-  for (const auto& [table, rule] : rules) {
+  for (const auto& [table, rule] : listed_rules) {
     SCOPED_TRACE(rule);
     const Namespace pod;
     pod.must({fmt::format("iptables-{}-restore", GetParam())}, fmt::format("*{}\n-A {}\nCOMMIT\n", table, rule));

@@ -23,7 +23,7 @@
 namespace sidetrack::netns {
 namespace {
 
-std::string file(const std::filesystem::path& path) {
+std::string content_of(const std::filesystem::path& path) {
   std::ifstream stream(path);
   std::ostringstream text;
   text << stream.rdbuf();
@@ -111,7 +111,7 @@ TEST_F(FromText, EveryScenarioIsAsInTheKernel) {
     for (const char* kind : {"legacy", "nft"}) {
       Namespace ns;
       for (const auto& [rules, program] : {std::pair("ipv4.rules", "iptables"), std::pair("ipv6.rules", "ip6tables")}) {
-        const std::string text = file(scenario.path() / rules);
+        const std::string text = content_of(scenario.path() / rules);
         if (text.empty()) continue;
         const Output loaded = ns.program({fmt::format("{}-{}-restore", program, kind)}, text);
         ASSERT_EQ(loaded.exit_code, 0) << loaded.err;
@@ -169,7 +169,7 @@ TEST_F(FromText, RandomRulesAreAskedAsInTheKernel) {
     const PodView view = pod.ns().run(read_pod);
     const PodView pod_of = pod_of_text(text, given(view)).view;
     for (int i = 0; i < 20; ++i) {
-      const Probe probe = random_probe(dice, true);
+      const netns::Probe probe = random_probe(dice, true);
       const Trace in_kernel = explain(probe.packet, view, live);
       const Trace of_text = explain(probe.packet, pod_of, text);
       EXPECT_EQ(sentence(in_kernel.outcome), sentence(of_text.outcome)) << probe.text() << "\n"

@@ -79,13 +79,13 @@ TEST_P(Validation, FailsWithoutRulesAndNamesThem) {
   EXPECT_EQ(pod_->came_out(), 0);
 }
 
-struct Part {
+struct LeftOut {
   const char* chain;
   const char* listed;         // in the listing of iptables
   const char* listed_by_nft;  // in that of nft
   const char* named;          // in our message
 };
-constexpr Part parts[] = {
+constexpr LeftOut left_out[] = {
     {"OUTPUT", "-j ISTIO_OUTPUT", "jump nat-ISTIO_OUTPUT", "-A OUTPUT -j ISTIO_OUTPUT"},
     {"ISTIO_OUTPUT", "--uid-owner 1337 -j ISTIO_IN_REDIRECT", "skuid 1337 counter packets",
      "--uid-owner 1337 -j ISTIO_IN_REDIRECT (-u 1337)"},
@@ -93,7 +93,7 @@ constexpr Part parts[] = {
 };
 
 TEST_P(Validation, NamesTheOneRuleThatIsMissing) {
-  for (const Part& part : parts) {
+  for (const LeftOut& part : left_out) {
     must("--force-apply");
     const bool nft = backend() == "nftables";
     // The family's own rule where the two have one each: the line with the loopback address that is left out.
@@ -106,7 +106,7 @@ TEST_P(Validation, NamesTheOneRuleThatIsMissing) {
     const Output output = run(only_validate_briefly);
     EXPECT_EQ(output.exit_code, 126) << part.named;
     EXPECT_THAT(output.out, AllOf(HasSubstr("; missing:\n"), HasSubstr(part.named)));
-    for (const Part& other : parts) {
+    for (const LeftOut& other : left_out) {
       if (&other != &part) {
         EXPECT_THAT(output.out, Not(HasSubstr(other.named)));
       }

@@ -33,7 +33,7 @@
 namespace sidetrack::netns {
 namespace {
 
-constexpr int packets_each = 200;
+constexpr int packets_of_a_set = 200;
 constexpr unsigned enough_for_both = 40;  // sets of rules: some are in the way, others are not
 
 // ---- Packets at the edges of what rules name
@@ -247,7 +247,7 @@ class Witnesses : public KernelTest, public ::testing::WithParamInterface<const 
   static void find_missed(const Asked& asked, Dice& dice, Counted& counted) {
     const space::Side planned = alone(asked);
     const Edges edges(asked.there.live);
-    for (int i = 0; i < packets_each; ++i) {
+    for (int i = 0; i < packets_of_a_set; ++i) {
       const auto packet = edges.packet(dice, asked.there.pod);
       if (!packet) continue;
       const Trace as_planned = explain(*packet, planned.pod, planned.live);

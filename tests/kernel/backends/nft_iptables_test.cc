@@ -45,7 +45,7 @@ class NftIptables : public BackendTest {
 };
 
 // Rules of ours in every table of both families.
-Ruleset asked() {
+Ruleset asked_rules() {
   return planned(
              "-m TPROXY -b * -d 15090,15021 -i * -x 10.0.0.0/8,fd00::/8 -c veth+ -k vm0 -o 25 --drop-invalid "
              "--redirect-dns --dns-server 10.96.0.53,fd00:96::53")
@@ -107,12 +107,12 @@ TEST_F(NftIptables, ReadsBackWhatItWrote) {
 
 TEST_F(NftIptables, KnowsItsOwnRules) {
   const Namespace space;
-  commit(space, asked());
-  expect_read_back(space, asked());
+  commit(space, asked_rules());
+  expect_read_back(space, asked_rules());
   const Namespace by_iptables;
-  restore(by_iptables, asked());
+  restore(by_iptables, asked_rules());
   EXPECT_EQ(save(space), save(by_iptables));
-  expect_read_back(by_iptables, asked());
+  expect_read_back(by_iptables, asked_rules());
 }
 
 TEST_F(NftIptables, ReadsBackWhatIptablesWrote) {
@@ -123,7 +123,7 @@ TEST_F(NftIptables, ReadsBackWhatIptablesWrote) {
 
 TEST_F(NftIptables, CleanLeavesNothingWhereNothingWas) {
   const Namespace space;
-  commit(space, asked());
+  commit(space, asked_rules());
   commit(space, {});
   EXPECT_EQ(list(space), "");
 }
@@ -140,7 +140,7 @@ TEST_F(NftIptables, OthersKeepTheirRulesHandlesAndCounters) {
   const std::string before = list_with_handles(space);
   EXPECT_THAT(before, HasSubstr("meta l4proto udp counter packets 1 bytes 33 accept"));
 
-  for (const Ruleset& wanted : {Ruleset{ports(3)}, asked(), Ruleset{ports(5)}}) {
+  for (const Ruleset& wanted : {Ruleset{ports(3)}, asked_rules(), Ruleset{ports(5)}}) {
     commit(space, wanted);
     expect_read_back(space, wanted);
   }

@@ -26,9 +26,9 @@ using ::testing::Not;
 
 const Address passthrough = *Address::parse("::6");
 
-const Routing everything{{fwmark_rule(Family::ipv4, 1337, 133), fwmark_rule(Family::ipv6, 1337, 133)},
-                         {local_default(Family::ipv4, 133), local_default(Family::ipv6, 133)},
-                         {passthrough}};
+const Routing all_routing{{fwmark_rule(Family::ipv4, 1337, 133), fwmark_rule(Family::ipv6, 1337, 133)},
+                          {local_default(Family::ipv4, 133), local_default(Family::ipv6, 133)},
+                          {passthrough}};
 
 PolicyRule ambient_rule(Family family) { return placed(fwmark_rule(family, 0x111, 100, 0xfff), 32764, true); }
 
@@ -63,8 +63,8 @@ struct RoutesTest : KernelTest {
 
 TEST_F(RoutesTest, AddsTaggedAndReadsBack) {
   EXPECT_EQ(read(), Routing{});
-  add(everything);
-  EXPECT_EQ(read(), everything);
+  add(all_routing);
+  EXPECT_EQ(read(), all_routing);
   const std::string text = listed();
   EXPECT_THAT(text, HasSubstr("32765:\tfrom all fwmark 0x539 lookup 133 proto 137"));
   EXPECT_THAT(text, HasSubstr("local default dev lo table 133 proto 137 scope host"));
@@ -72,9 +72,9 @@ TEST_F(RoutesTest, AddsTaggedAndReadsBack) {
 }
 
 TEST_F(RoutesTest, AddingAgainChangesNothing) {
-  add(everything);
+  add(all_routing);
   const std::string before = listed();
-  add(everything);
+  add(all_routing);
   EXPECT_EQ(listed(), before);
 }
 
@@ -88,30 +88,30 @@ TEST_F(RoutesTest, TwoAtOnceDisturbNeitherOfThem) {
       space.run([&] {
         start.arrive_and_wait();
         EXPECT_NO_THROW(open_kernel(istio_rules, {.write = true})
-                            ->add(everything));  // one after the other: the kernel doubles rules
+                            ->add(all_routing));  // one after the other: the kernel doubles rules
       });
     };
     std::jthread other(add_at_once);
     add_at_once();
     other.join();
-    ASSERT_EQ(read(), everything);
-    remove(everything);
+    ASSERT_EQ(read(), all_routing);
+    remove(all_routing);
     ASSERT_EQ(listed(), before);
   }
 }
 
 TEST_F(RoutesTest, RemovesAllThatItAdded) {
   const std::string before = listed();
-  add(everything);
-  remove(everything);
+  add(all_routing);
+  remove(all_routing);
   EXPECT_EQ(listed(), before);
-  EXPECT_NO_THROW(remove(everything)) << "gone already";
+  EXPECT_NO_THROW(remove(all_routing)) << "gone already";
 }
 
 TEST_F(RoutesTest, RemovesWhatIsAskedForAlone) {
-  add(everything);
-  remove({{everything.policy_rules[0]}, {everything.local_routes[0]}, {}});
-  const Routing rest{{everything.policy_rules[1]}, {everything.local_routes[1]}, {passthrough}};
+  add(all_routing);
+  remove({{all_routing.policy_rules[0]}, {all_routing.local_routes[0]}, {}});
+  const Routing rest{{all_routing.policy_rules[1]}, {all_routing.local_routes[1]}, {passthrough}};
   EXPECT_EQ(read(), rest);
 }
 
@@ -123,19 +123,19 @@ constexpr const char* by_istio =
 TEST_F(RoutesTest, TakesIstiosForOurs) {
   const std::string before = listed();
   shell(by_istio);
-  EXPECT_EQ(read(), everything);
+  EXPECT_EQ(read(), all_routing);
   const std::string istio = listed();
-  add(everything);
+  add(all_routing);
   EXPECT_EQ(listed(), istio) << "left alone";
-  remove(everything);
+  remove(all_routing);
   EXPECT_EQ(listed(), before);
 }
 
 TEST_F(RoutesTest, RemovesADoubledRuleWholly) {
   const std::string before = listed();
   shell(std::string(by_istio) + "; ip rule add fwmark 1337 lookup 133");
-  Routing doubled = everything;
-  doubled.policy_rules.insert(doubled.policy_rules.begin(), everything.policy_rules.front());
+  Routing doubled = all_routing;
+  doubled.policy_rules.insert(doubled.policy_rules.begin(), all_routing.policy_rules.front());
   EXPECT_EQ(read(), doubled);
   remove(read());
   EXPECT_EQ(listed(), before);
@@ -143,8 +143,8 @@ TEST_F(RoutesTest, RemovesADoubledRuleWholly) {
 
 TEST_F(RoutesTest, RemovesAsManyAsAreAskedFor) {
   shell(std::string(by_istio) + "; ip rule add fwmark 1337 lookup 133");
-  remove({{everything.policy_rules.front()}, {}, {}});
-  EXPECT_EQ(read(), everything);
+  remove({{all_routing.policy_rules.front()}, {}, {}});
+  EXPECT_EQ(read(), all_routing);
 }
 
 TEST_F(RoutesTest, LeavesOthersAlone) {
@@ -157,7 +157,7 @@ TEST_F(RoutesTest, LeavesOthersAlone) {
       "ip address add ::7/128 dev lo nodad; ip address add 10.0.0.6/32 dev lo");
   EXPECT_EQ(read(), Routing{});
   const std::string before = listed();
-  remove(everything);
+  remove(all_routing);
   remove({{fwmark_rule(Family::ipv4, 1, 100)}, {local_default(Family::ipv4, 100)}, {}});
   EXPECT_EQ(listed(), before);
 }
@@ -282,7 +282,7 @@ TEST_F(RoutesTest, WhatIsUnusualIsTold) {
     shell(each.undone);
     EXPECT_FALSE(unusual()) << each.undone;
   }
-  add(everything);
+  add(all_routing);
   EXPECT_FALSE(unusual()) << "ours";
   shell("sysctl -qw net.ipv4.conf.lo.src_valid_mark=1");
   EXPECT_TRUE(unusual()) << "what has the mark is looked up by it";
@@ -302,7 +302,7 @@ TEST_F(RoutesTest, AFailedAdditionIsUndone) {
   // The last of the routes cannot be added: its table has another default route.
   shell("ip -6 route add default dev lo table 133 metric 1024");
   const std::string before = listed();
-  const Error error = error_in(space, [] { open_routes()->add(everything); });
+  const Error error = error_in(space, [] { open_routes()->add(all_routing); });
   EXPECT_EQ(error.code(), ExitCode::failed);
   EXPECT_THAT(error.what(),
               AllOf(HasSubstr("ip -6 route local default dev lo table 133"), HasSubstr("another default")));
@@ -312,7 +312,7 @@ TEST_F(RoutesTest, AFailedAdditionIsUndone) {
 TEST_F(RoutesTest, AnAddressThatIsThereOtherwiseIsSaid) {
   shell("ip address add ::6/64 dev lo nodad");
   const std::string before = listed();
-  const Error error = error_in(space, [] { open_routes()->add(everything); });
+  const Error error = error_in(space, [] { open_routes()->add(all_routing); });
   EXPECT_EQ(error.code(), ExitCode::failed);
   EXPECT_STREQ(error.what(), "cannot add ip address ::6/128 dev lo: lo has it with another prefix length already");
   EXPECT_EQ(error.hint(), "see 'ip address show dev lo'; remove it there");
@@ -327,7 +327,7 @@ TEST_F(RoutesTest, WhatTheKernelSaysOfItIsSaid) {
 
 TEST_F(RoutesTest, LoopbackDownIsSaid) {
   space.must({"ip", "link", "set", "lo", "down"});
-  const Error error = error_in(space, [] { open_routes()->add(everything); });
+  const Error error = error_in(space, [] { open_routes()->add(all_routing); });
   EXPECT_EQ(error.code(), ExitCode::failed);
   EXPECT_THAT(error.what(), HasSubstr("lo is down"));
   EXPECT_THAT(error.hint(), HasSubstr("ip link set lo up"));
@@ -517,21 +517,21 @@ TEST_F(RoutesTest, SettingsOfTheNamespaceAreRead) {
 
 TEST_F(RoutesTest, NeedsTheCapability) {
   const auto unprivileged = [&](auto act) { return error_in(space, act, {1337, 1337}); };
-  const Error error = unprivileged([] { open_routes()->add(everything); });
+  const Error error = unprivileged([] { open_routes()->add(all_routing); });
   EXPECT_EQ(error.code(), ExitCode::not_permitted);
   EXPECT_THAT(error.hint(), HasSubstr("CAP_NET_ADMIN"));
   const std::pair<Routing, const char*> each[] = {
-      {{{everything.policy_rules[0]}, {}, {}}, "ip rule fwmark 1337 lookup 133: "},
-      {{{everything.policy_rules[1]}, {}, {}}, "ip -6 rule fwmark 1337 lookup 133: "},
-      {{{}, {everything.local_routes[0]}, {}}, "ip route local default dev lo table 133: "},
-      {{{}, {everything.local_routes[1]}, {}}, "ip -6 route local default dev lo table 133: "},
+      {{{all_routing.policy_rules[0]}, {}, {}}, "ip rule fwmark 1337 lookup 133: "},
+      {{{all_routing.policy_rules[1]}, {}, {}}, "ip -6 rule fwmark 1337 lookup 133: "},
+      {{{}, {all_routing.local_routes[0]}, {}}, "ip route local default dev lo table 133: "},
+      {{{}, {all_routing.local_routes[1]}, {}}, "ip -6 route local default dev lo table 133: "},
       {{{}, {}, {passthrough}}, "ip address ::6/128 dev lo: "},
   };
   for (const auto& [routing, words] : each) {
     EXPECT_THAT(unprivileged([&] { open_routes()->add(routing); }).what(),
                 HasSubstr(std::string("cannot add ") + words));
   }
-  add(everything);
+  add(all_routing);
   for (const auto& [routing, words] : each) {
     const Error kept = unprivileged([&] { open_routes()->remove(routing); });
     EXPECT_EQ(kept.code(), ExitCode::not_permitted);
@@ -539,7 +539,7 @@ TEST_F(RoutesTest, NeedsTheCapability) {
   }
   Routing seen;
   EXPECT_EQ(unprivileged([&] { seen = open_routes()->read().ours; }).code(), ExitCode::done);
-  EXPECT_EQ(seen, everything) << "reading needs none";
+  EXPECT_EQ(seen, all_routing) << "reading needs none";
 }
 
 }  // namespace

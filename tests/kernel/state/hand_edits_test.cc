@@ -147,11 +147,11 @@ class HandEdits : public KernelTest, public ::testing::WithParamInterface<const 
   }
 };
 
-struct Case {
+struct Captured {
   std::string options;
   bool tproxy;
 };
-const Case cases[] = {{"-i * -b * -d 15021", false}, {"-i * -b * -d 15021 -m TPROXY", true}};
+const Captured captured[] = {{"-i * -b * -d 15021", false}, {"-i * -b * -d 15021 -m TPROXY", true}};
 
 TEST_P(HandEdits, VerifyDiffAndApplyAgree) {
   const unsigned seed = amount("SIDETRACK_SEED", 20261121);
@@ -159,7 +159,7 @@ TEST_P(HandEdits, VerifyDiffAndApplyAgree) {
   for (unsigned index = 0; index < count; ++index) {
     std::seed_seq sequence{seed, index};
     std::mt19937 dice(sequence);
-    const Case& tested = cases[dice() % std::size(cases)];
+    const Captured& tested = captured[dice() % std::size(captured)];
     Pod pod(Pod::Options{.transparent_proxy = tested.tproxy});
     const auto run = [&](const char* command, std::vector<std::string> more = {}) {
       std::vector<std::string> words{program_under_test(), command, "--backend", GetParam(), "--ip-families", "ipv4"};

@@ -18,11 +18,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const Words options{"--ip-families", "ipv4", "-m", "TPROXY", "-i", "*", "-b", "*", "-c", "net7", "-k", "net8"};
+const Words usual_options{"--ip-families", "ipv4", "-m", "TPROXY", "-i", "*", "-b", "*", "-c", "net7", "-k", "net8"};
 
 // Those of the plan that lead to no chain of its own.
 std::string rules_in_built_in_chains(const Namespace& ns) {
-  const std::string all = ns.must(Words{program_under_test(), "render"} + options);
+  const std::string all = ns.must(Words{program_under_test(), "render"} + usual_options);
   std::string kept;
   for (std::size_t at = 0; at < all.size();) {
     const auto end = std::min(all.find('\n', at), all.size());
@@ -54,7 +54,7 @@ TEST_P(IdenticalRules, OfAnotherProgramStay) {
   pod.must({of_another + "-restore", "--noflush"}, same);
   const std::string expected = saved();
   const auto run = [&](const Words& words) { return pod.program(Words{program_under_test()} + words); };
-  const Words with_backend = options + Words{"--backend", backend};
+  const Words with_backend = usual_options + Words{"--backend", backend};
   for (const Words& more : {Words{}, Words{}, Words{"-o", "22"}}) {
     const Output applied = run(Words{"apply"} + with_backend + more);
     EXPECT_EQ(applied.exit_code, 0) << applied.err;

@@ -56,9 +56,9 @@ std::vector<RuleSet> read_rule_sets() {
   return sets;
 }
 
-constexpr const char* families[] = {"iptables", "ip6tables"};
+constexpr const char* both_programs[] = {"iptables", "ip6tables"};
 // In chains in which some release has rules of these kinds, of the same shape with a uid that is not the proxy's.
-constexpr std::string_view of_another =
+constexpr std::string_view foreign_rules =
     "*raw\n-A OUTPUT -p udp --dport 5353 -j CT --zone 2\n-A OUTPUT -p udp --dport 53 -m owner --uid-owner 7 -j CT "
     "--zone 1\n-A OUTPUT -p udp --sport 15053 -m owner --uid-owner 7 -j CT --zone 2\nCOMMIT\n"
     "*mangle\n-A PREROUTING -p tcp -m conntrack --ctstate INVALID -m comment --comment seen -j DROP\nCOMMIT\n"
@@ -75,7 +75,7 @@ class OlderReleases : public KernelTest, public ::testing::WithParamInterface<co
   // Without what says nothing: empty built-in chains.
   static std::string saved(const Namespace& pod) {
     std::string all;
-    for (const char* family : families) {
+    for (const char* family : both_programs) {
       all += pod.must({"bash", "-c", fmt::format("{}-{}-save | grep -E '^-|^:[A-Z_]+ - '; true", family, GetParam())});
     }
     return all;
@@ -86,16 +86,16 @@ INSTANTIATE_TEST_SUITE_P(, OlderReleases, ::testing::Values("nft", "legacy"),
 
 TEST_P(OlderReleases, AreRemovedAndNothingElse) {
   const Namespace only_another;
-  for (const char* family : families) load(only_another, family, of_another);
+  for (const char* family : both_programs) load(only_another, family, foreign_rules);
   const std::string expected = saved(only_another);
   const std::vector<RuleSet> sets = read_rule_sets();
   ASSERT_GE(sets.size(), 40U);
   for (const RuleSet& set : sets) {
     SCOPED_TRACE(fmt::format("Istio {}: {}", set.release, set.name));
     const Namespace pod;
-    for (std::size_t i = 0; i < std::size(families); ++i) {
-      load(pod, families[i], of_another);
-      if (!set.text[i].empty()) load(pod, families[i], set.text[i]);
+    for (std::size_t i = 0; i < std::size(both_programs); ++i) {
+      load(pod, both_programs[i], foreign_rules);
+      if (!set.text[i].empty()) load(pod, both_programs[i], set.text[i]);
     }
     ASSERT_NE(saved(pod), expected);
     Words words{program_under_test(), "clean"};

@@ -29,7 +29,7 @@ const Words net_admin_alone{"setpriv", "--bounding-set", "-all,+net_admin"};
 
 const std::string by_nftables = "--backend nftables --ip-families ipv4 -i * -b *";
 
-struct Edit {
+struct SeenEdit {
   const char* edit;
   const char* undo;
   const char* named;      // by verify, diff and apply
@@ -83,7 +83,7 @@ struct Seen : KernelTest {
     EXPECT_EQ(listed(), before);
   }
 
-  void expect_each_in_the_way(std::span<const Edit> edits) const {
+  void expect_each_in_the_way(std::span<const SeenEdit> edits) const {
     ASSERT_EQ(run("apply " + by_nftables).exit_code, 0);
     for (const auto& [edit, undo, named, packet, says] : edits) {
       SCOPED_TRACE(edit);
@@ -122,7 +122,7 @@ TEST_F(Seen, LegacyRulesThatCannotBeReadMayDoAnything) {
 
 // A packet that is sent, and lands at the proxy, while its answers or what follows it are dropped.
 TEST_F(Seen, AnswersAndLaterPackets) {
-  const Edit edits[] = {
+  const SeenEdit edits[] = {
       {"iptables-legacy -A INPUT -p tcp --sport 443 -j DROP", "iptables-legacy -F INPUT", "rule 1 of filter INPUT",
        "out tcp 10.96.0.10:443", "replies are lost"},
       {"iptables-legacy -A INPUT -p tcp --dport 15001 -m conntrack --ctstate ESTABLISHED -j DROP",
@@ -145,7 +145,7 @@ TEST_F(Seen, WhatKeepsTheSourcesThatAreCapturedFromTheProxy) {
 
 TEST_F(Seen, RoutesAndTheLoopbackInterface) {
   const char* app = "out tcp 10.96.0.10:443";
-  const Edit edits[] = {
+  const SeenEdit edits[] = {
       {"ip route add blackhole 10.96.0.0/16", "ip route del blackhole 10.96.0.0/16",
        "ip route blackhole 10.96.0.0/16 table main", app,
        "never sent: no route to 10.96.0.10 (ip route blackhole 10.96.0.0/16 table main)"},
@@ -237,7 +237,7 @@ TEST_F(Seen, ARuleOfSomebodyElseInOurTable) {
 TEST_F(Seen, Neighbours) {
   const std::string options = "--backend nftables --ip-families ipv4,ipv6 -i * -b *";
   ASSERT_EQ(run("apply " + options).exit_code, 0);
-  const Edit edits[] = {
+  const SeenEdit edits[] = {
       {"ip6tables-nft -P INPUT DROP; ip6tables-nft -A INPUT -p tcp -j ACCEPT",
        "ip6tables-nft -P INPUT ACCEPT; ip6tables-nft -F INPUT", "INPUT", "in tcp [fd00:1::2]:8080",
        "unknown: whether a neighbour at eth0 is found"},
@@ -294,15 +294,15 @@ TEST_F(Seen, RulesForFrames) {
       fmt::format(fmt::runtime(of_bridge), "prerouting priority 0; ip daddr 10.9.0.2 tcp dport 99 drop"),
   };
   for (const std::string& edit : edits) {
-    expect_each_in_the_way(
-        std::array{Edit{edit.c_str(), gone, "rule 1 of bridge b c", "in tcp 10.9.0.2:99", says},
-                   Edit{edit.c_str(), gone, "rule 1 of bridge b c", "out tcp 10.9.0.7:99 --uid 1337", "unknown: "}});
+    expect_each_in_the_way(std::array{
+        SeenEdit{edit.c_str(), gone, "rule 1 of bridge b c", "in tcp 10.9.0.2:99", says},
+        SeenEdit{edit.c_str(), gone, "rule 1 of bridge b c", "out tcp 10.9.0.7:99 --uid 1337", "unknown: "}});
     shell(edit);
     EXPECT_FALSE(connects()) << edit;
     EXPECT_THAT(run("show").out, HasSubstr("bridge b c"));
     shell(gone);
   }
-  const Edit below[] = {
+  const SeenEdit below[] = {
       {"nft 'table netdev b { chain c { type filter hook ingress device v1 priority 0; counter drop; }; }'",
        "nft delete table netdev b", "rule 1 of netdev b c", "in tcp 10.9.0.2:99", says},
       {"nft 'table netdev b { chain c { type filter hook ingress device eth0 priority 0; ip daddr 10.8.0.2 drop; }; }'",

@@ -15,11 +15,11 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-const Words options{"--ip-families", "ipv4,ipv6", "-i", "*", "-b", "*"};
+const Words capture_options{"--ip-families", "ipv4,ipv6", "-i", "*", "-b", "*"};
 
 Words sidetrack(const char* command) {
   Words words{program_under_test(), command};
-  return std::string_view(command) == "clean" || std::string_view(command) == "show" ? words : words + options;
+  return std::string_view(command) == "clean" || std::string_view(command) == "show" ? words : words + capture_options;
 }
 
 constexpr const char* commands[] = {"apply", "verify", "diff", "clean", "show", "explain"};
@@ -29,7 +29,7 @@ Words words_of(const char* command) {
                                                 : sidetrack(command);
 }
 
-const Words net_admin_alone{"setpriv", "--bounding-set", "-all,+net_admin"};
+const Words without_net_raw{"setpriv", "--bounding-set", "-all,+net_admin"};
 const Words no_capabilities{"setpriv", "--bounding-set", "-all"};
 const Words without_proc{"unshare", "--mount", "sh", "-c", "mount -t tmpfs none /proc && exec \"$@\"", "sh"};
 
@@ -57,9 +57,9 @@ class Unreadable : public KernelTest {
 
 TEST_F(Unreadable, LegacyRulesWithoutNetRaw) {
   ns.must(sidetrack("apply") + Words{"--backend", "iptables-legacy"});
-  expect_refused(net_admin_alone, "CAP_NET_RAW");
+  expect_refused(without_net_raw, "CAP_NET_RAW");
   // Named or not: a second set beside them is not what was requested.
-  const Output output = ns.program(net_admin_alone + sidetrack("apply") + Words{"--backend", "nftables"});
+  const Output output = ns.program(without_net_raw + sidetrack("apply") + Words{"--backend", "nftables"});
   EXPECT_EQ(output.exit_code, 4) << output.err;
 }
 
@@ -82,19 +82,19 @@ TEST_F(Unreadable, LegacyRulesWithoutProc) {
 
 TEST_F(Unreadable, TablesThatCannotBeOursDoNotMatter) {
   ns.must({"iptables-legacy", "-t", "filter", "-A", "OUTPUT", "-p", "udp", "-j", "ACCEPT"});
-  const Output applied = ns.program(net_admin_alone + sidetrack("apply") + Words{"--backend", "nftables"});
+  const Output applied = ns.program(without_net_raw + sidetrack("apply") + Words{"--backend", "nftables"});
   EXPECT_EQ(applied.exit_code, 0) << applied.err;
-  const Output cleaned = ns.program(net_admin_alone + sidetrack("clean"));
+  const Output cleaned = ns.program(without_net_raw + sidetrack("clean"));
   EXPECT_EQ(cleaned.exit_code, 0) << cleaned.err;
   EXPECT_THAT(cleaned.err, HasSubstr("removed all rules"));
 }
 
 TEST_F(Unreadable, NoLegacyTableIsNothing) {
-  const Output applied = ns.program(net_admin_alone + sidetrack("apply"));
+  const Output applied = ns.program(without_net_raw + sidetrack("apply"));
   EXPECT_EQ(applied.exit_code, 0) << applied.err;
-  EXPECT_EQ(ns.program(net_admin_alone + sidetrack("verify")).exit_code, 0);
-  EXPECT_THAT(ns.program(net_admin_alone + sidetrack("clean")).err, HasSubstr("removed all rules"));
-  EXPECT_THAT(ns.program(net_admin_alone + sidetrack("clean")).err, HasSubstr("nothing to remove"));
+  EXPECT_EQ(ns.program(without_net_raw + sidetrack("verify")).exit_code, 0);
+  EXPECT_THAT(ns.program(without_net_raw + sidetrack("clean")).err, HasSubstr("removed all rules"));
+  EXPECT_THAT(ns.program(without_net_raw + sidetrack("clean")).err, HasSubstr("nothing to remove"));
 }
 
 // ---- Falling back.

@@ -22,11 +22,11 @@ constexpr const char* translations =
     "COMMIT\n";
 
 // A rule that drops, and whether each of them arrives all the same.
-struct Case {
+struct ConnectionCase {
   const char* rule;  // without its target
   bool out, by_loopback, in;
 };
-constexpr Case cases[] = {
+constexpr ConnectionCase connection_cases[] = {
     {"OUTPUT -m conntrack --ctorigdst 10.96.0.10", false, true, true},
     {"OUTPUT -m conntrack --ctreplsrc 10.97.0.0/16", false, true, true},
     {"OUTPUT -m conntrack --ctreplsrc 10.96.0.0/16", true, true, true},
@@ -50,7 +50,7 @@ constexpr Case cases[] = {
     {"OUTPUT -m conntrack --ctstate ESTABLISHED --ctorigsrc 10.1.0.1 --ctdir REPLY", true, true, false},
 };
 // Of nft, with the family of its table.
-constexpr Case native_cases[] = {
+constexpr ConnectionCase native_connection_cases[] = {
     {"inet output ct original ip daddr 10.96.0.10", false, true, true},
     {"inet output ct original ip daddr != 10.96.0.0/16", true, false, false},
     {"inet output ct reply ip saddr { 10.97.0.0/16, 9.9.9.9 }", false, true, true},
@@ -72,7 +72,7 @@ class Connection : public KernelTest {
   }
 
   // Whether the three connections arrive, and that explain says so.
-  void expect_as_explained(const Case& expected) const {
+  void expect_as_explained(const ConnectionCase& expected) const {
     const auto& at = addresses(Family::ipv4);
     const Endpoint service(at.service, 80), itself(at.any_loopback, 81), app(at.pod, 8080);
     const std::vector<std::string> as_app_user{"--uid", "1000", "--gid", "1000"};
@@ -103,7 +103,7 @@ class Connection : public KernelTest {
 
 TEST_F(Connection, IsKnownAsRealPacketsAre) {
   for (const char* kind : {"legacy", "nft"}) {
-    for (const Case& each : cases) {
+    for (const ConnectionCase& each : connection_cases) {
       SCOPED_TRACE(fmt::format("{}: {}", kind, each.rule));
       const std::string restore = fmt::format("iptables-{}-restore", kind);
       pod_.ns().must({restore}, fmt::format("*filter\n-A {} -j DROP\nCOMMIT\n", each.rule));
@@ -114,7 +114,7 @@ TEST_F(Connection, IsKnownAsRealPacketsAre) {
 }
 
 TEST_F(Connection, OfNftIsKnownAsRealPacketsAre) {
-  for (const Case& each : native_cases) {
+  for (const ConnectionCase& each : native_connection_cases) {
     SCOPED_TRACE(each.rule);
     const std::string rule = each.rule;
     const auto family_end = rule.find(' '), hook_end = rule.find(' ', family_end + 1);

@@ -73,11 +73,11 @@ class InboundSources : public Traffic {
   void connections_stay() const {
     apply("-b * --exclude-inbound-ranges " + both(&Addresses::service));
     const auto open = [&](std::string_view source) {
-      return Connection(pod_->at(Place::outside), {},
-                        {.to = pod(8080), .protocol = Protocol::tcp, .from = Endpoint(source, 0)});
+      return netns::Connection(pod_->at(Place::outside), {},
+                               {.to = pod(8080), .protocol = Protocol::tcp, .from = Endpoint(source, 0)});
     };
-    Connection excluded = open(at().service);
-    Connection other = open(at().dns);
+    netns::Connection excluded = open(at().service);
+    netns::Connection other = open(at().dns);
     for (int round = 0; round < 5; ++round) {
       EXPECT_EQ(excluded.ask(), to_app(8080));
       EXPECT_EQ(other.ask(), captured(8080));

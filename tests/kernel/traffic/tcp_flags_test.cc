@@ -12,11 +12,11 @@
 namespace sidetrack::netns {
 namespace {
 
-struct Case {
+struct FlagsCase {
   const char* rule;
   bool is_answered;
 };
-constexpr Case cases[] = {
+constexpr FlagsCase flags_cases[] = {
     {"OUTPUT -p tcp --syn -j DROP", false},
     {"OUTPUT -p tcp --tcp-flags ALL SYN -j DROP", false},
     {"OUTPUT -p tcp -m tcp --dport 81 --syn -j DROP", true},
@@ -35,7 +35,7 @@ INSTANTIATE_TEST_SUITE_P(, TcpFlags, ::testing::Values("legacy", "nft"),
 TEST_P(TcpFlags, AreThoseOfRealPackets) {
   const Pod pod;
   const Endpoint to(addresses(Family::ipv4).service, 80);
-  for (const auto& [rule, is_answered] : cases) {
+  for (const auto& [rule, is_answered] : flags_cases) {
     SCOPED_TRACE(rule);
     pod.ns().must({fmt::format("iptables-{}-restore", GetParam())}, fmt::format("*filter\n-A {}\nCOMMIT\n", rule));
     const Landing landing = pod.connect(

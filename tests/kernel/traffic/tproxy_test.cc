@@ -20,11 +20,11 @@ class Tproxy : public Traffic {
 };
 INSTANTIATE_TEST_SUITE_P(, Tproxy, settings(), setting_name);
 
-constexpr std::string_view tproxy = "-p 15001 -z 15006 -u 1337 -m TPROXY -i * -x -b * -d 15090,15021,15020";
+constexpr std::string_view by_tproxy = "-p 15001 -z 15006 -u 1337 -m TPROXY -i * -x -b * -d 15090,15021,15020";
 
 TEST_P(Tproxy, InboundArrivesUnchangedAtTheProxy) {
   EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::app, local(pod(8080))));
-  apply(tproxy);
+  apply(by_tproxy);
   EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::proxy_inbound, local(pod(8080))));
   EXPECT_EQ(connect(from_outside, pod(9)), landed(Role::proxy_inbound, local(pod(9))));
 }
@@ -33,12 +33,12 @@ TEST_P(Tproxy, InboundArrivesUnchangedAtTheProxy) {
 // and of every later one.
 TEST_P(Tproxy, PassingTrafficArrivesUnchangedAtTheProxy) {
   EXPECT_EQ(connect(from_guest, service(80)), landed(Role::outside, local(service(80))));
-  apply(tproxy);
+  apply(by_tproxy);
   EXPECT_EQ(connect(from_guest, service(80)), landed(Role::proxy_inbound, local(service(80))));
 }
 
 TEST_P(Tproxy, InboundToExcludedPortsReachesTheApp) {
-  apply(tproxy);
+  apply(by_tproxy);
   for (const auto port : status_ports) EXPECT_EQ(connect(from_outside, pod(port)), landed(Role::app, local(pod(port))));
 }
 
@@ -65,7 +65,7 @@ class TproxyOfMarks : public Tproxy {
  protected:
   void SetUp() override {
     Tproxy::SetUp();
-    if (pod_) apply(tproxy);
+    if (pod_) apply(by_tproxy);
   }
   [[nodiscard]] std::string explained() const {
     return pod_->ns().must({program_under_test(), "explain", "in", "tcp", pod(8080).text(), "--from",
@@ -73,7 +73,7 @@ class TproxyOfMarks : public Tproxy {
   }
   [[nodiscard]] Output verified() const {
     Words words{program_under_test(), "verify", "--ip-families", "ipv4,ipv6", "--backend", std::get<0>(GetParam())};
-    for (const std::string_view word : split_words(tproxy)) words.emplace_back(word);
+    for (const std::string_view word : split_words(by_tproxy)) words.emplace_back(word);
     return pod_->ns().program(words);
   }
 };
@@ -116,9 +116,9 @@ TEST_P(TproxyOfMarks, AcceptedConnectionsThatHaveTheMarkAreAnObstacle) {
 
 // A conversation, not only its beginning: later packets take the way of established connections (ISTIO_DIVERT).
 TEST_P(Tproxy, ConnectionsStay) {
-  apply(tproxy);
-  Connection first(pod_->at(Place::outside), {}, {.to = pod(8080), .protocol = Protocol::tcp, .from = {}});
-  Connection second(pod_->at(Place::outside), {}, {.to = pod(8081), .protocol = Protocol::tcp, .from = {}});
+  apply(by_tproxy);
+  netns::Connection first(pod_->at(Place::outside), {}, {.to = pod(8080), .protocol = Protocol::tcp, .from = {}});
+  netns::Connection second(pod_->at(Place::outside), {}, {.to = pod(8081), .protocol = Protocol::tcp, .from = {}});
   for (int round = 0; round < 10; ++round) {
     EXPECT_EQ(first.ask(), landed(Role::proxy_inbound, local(pod(8080))));
     EXPECT_EQ(second.ask(), landed(Role::proxy_inbound, local(pod(8081))));
@@ -131,31 +131,31 @@ TEST_P(Tproxy, MarkAndRouteTableMayBeOthers) {
 }
 
 TEST_P(Tproxy, OutboundIsStillRedirected) {
-  apply(tproxy);
+  apply(by_tproxy);
   EXPECT_EQ(connect(as_app, service(80)), landed(Role::proxy_outbound, original(service(80))));
   EXPECT_EQ(connect(as_proxy, service(80)), landed(Role::outside, local(service(80))));
 }
 
 TEST_P(Tproxy, AppReachesItself) {
-  apply(tproxy);
+  apply(by_tproxy);
   EXPECT_EQ(connect(as_app, loopback(8080)), landed(Role::app, local(loopback(8080))));
   EXPECT_EQ(connect(as_app, pod(8080)), landed(Role::app, local(pod(8080))));
 }
 
 TEST_P(Tproxy, ProxyByThePodsAddressLandsOnItsInboundPort) {
-  apply(tproxy);
+  apply(by_tproxy);
   EXPECT_EQ(connect(as_proxy, pod(8080)), landed(Role::proxy_inbound, original(pod(8080))));
 }
 
 // Mode TPROXY has no rule of its own for the tunnel.
 TEST_P(Tproxy, TunnelArrivesAtTheInboundPort) {
-  apply(tproxy);
+  apply(by_tproxy);
   EXPECT_EQ(connect(from_outside, pod(15008)), landed(Role::proxy_inbound, local(pod(15008))));
   EXPECT_EQ(connect(as_proxy, pod(15008)), landed(Role::proxy_inbound, local(pod(15008))));
 }
 
 TEST_P(Tproxy, ProxyFromItsInboundAddressReachesTheApp) {
-  apply(tproxy);
+  apply(by_tproxy);
   EXPECT_EQ(connect_from_inbound_source(pod(8080)), landed(Role::app, local(pod(8080))));
 }
 
@@ -170,7 +170,7 @@ TEST_P(Tproxy, ProxyReachesTheAppFromTheClientsAddress) {
                         .transparent = true,
                         .mark = 1337};
   set_sysctl(pod_->ns(), "ipv4/conf/eth0/route_localnet", "1");
-  apply(tproxy);
+  apply(by_tproxy);
   EXPECT_EQ(pod_->connect(as_tproxy, request), landed(Role::app, local(loopback(8080))));
 }
 

@@ -15,12 +15,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct Case {
+struct TranslationCase {
   const char* rule;
   std::uint16_t port;    // of the service, to which the app connects
   const char* sentence;  // of explain: a part of it
 };
-constexpr Case of_iptables[] = {
+constexpr TranslationCase of_iptables[] = {
     {"OUTPUT -p tcp -d 10.96.0.0/16 -j NETMAP --to 10.97.0.0/16", 80, "leaves the pod by eth0 to 10.97.0.10:80"},
     {"OUTPUT -p tcp -j NETMAP --to 10.97.0.10/32", 443, "leaves the pod by eth0 to 10.97.0.10:443"},
     {"OUTPUT -p tcp -j REDIRECT --to-ports 8080-8081", 8081, "lands on 127.0.0.1:8081"},
@@ -30,17 +30,17 @@ constexpr Case of_iptables[] = {
     {"OUTPUT -p tcp -j DNAT --to-destination :8080", 80, "leaves the pod by eth0 to 10.96.0.10:8080"},
     {"POSTROUTING -p tcp -j MASQUERADE --to-ports 20000-20010", 80, "leaves the pod by eth0 to 10.96.0.10:80"},
 };
-constexpr Case of_nft[] = {
+constexpr TranslationCase of_nft[] = {
     {"meta l4proto tcp dnat ip prefix to 10.97.0.0/16", 80, "leaves the pod by eth0 to 10.97.0.10:80"},
     {"meta l4proto tcp redirect to :8080-8081", 8081, "lands on 127.0.0.1:8081"},
     {"meta l4proto tcp dnat to :8080", 80, "leaves the pod by eth0 to 10.96.0.10:8080"},
 };
-constexpr Case of_iptables_by_choice[] = {
+constexpr TranslationCase of_iptables_by_choice[] = {
     {"OUTPUT -p tcp -j REDIRECT --to-ports 8080-8081", 80, "unknown: which port the kernel chooses for"},
     {"OUTPUT -p tcp -j REDIRECT --to-ports 8080-8081 --random", 8080, "unknown: which port the kernel chooses for"},
     {"OUTPUT -p tcp -j DNAT --to-destination 10.97.0.10-10.97.0.11", 80, "unknown: which address the kernel chooses"},
 };
-constexpr Case of_nft_by_choice[] = {
+constexpr TranslationCase of_nft_by_choice[] = {
     {"dnat ip to tcp dport map { 80 : 10.97.0.10 }", 80, "unknown: what `dnat to what it looks up` of rule 1"},
 };
 
@@ -54,7 +54,7 @@ class Translation : public KernelTest {
     return explain(packet, pod_.ns().run(read_pod), pod_.ns().run(read_all));
   }
   // Also of all packets at once, or nothing is said of them.
-  void expect_certain(const Case& each) const {
+  void expect_certain(const TranslationCase& each) const {
     const Trace trace = explained(each.port);
     EXPECT_THAT(sentence(trace.outcome), HasSubstr(each.sentence));
     Landing seen = pod_.connect(as_app, {.to = service(each.port), .protocol = Protocol::tcp, .from = {}});
@@ -78,14 +78,14 @@ class Translation : public KernelTest {
 
 TEST_F(Translation, IsSaidWhereItIsCertain) {
   for (const char* kind : {"legacy", "nft"}) {
-    for (const Case& each : of_iptables) {
+    for (const TranslationCase& each : of_iptables) {
       SCOPED_TRACE(fmt::format("{}: {}", kind, each.rule));
       restore(kind, fmt::format("-A {}\n", each.rule));
       expect_certain(each);
       restore(kind, "");
     }
   }
-  for (const Case& each : of_nft) {
+  for (const TranslationCase& each : of_nft) {
     SCOPED_TRACE(each.rule);
     replace_table(each.rule);
     expect_certain(each);
@@ -93,13 +93,13 @@ TEST_F(Translation, IsSaidWhereItIsCertain) {
 }
 
 TEST_F(Translation, IsTheKernelsChoiceElse) {
-  for (const Case& each : of_iptables_by_choice) {
+  for (const TranslationCase& each : of_iptables_by_choice) {
     SCOPED_TRACE(each.rule);
     restore("nft", fmt::format("-A {}\n", each.rule));
     EXPECT_THAT(sentence(explained(each.port).outcome), HasSubstr(each.sentence));
     restore("nft", "");
   }
-  for (const Case& each : of_nft_by_choice) {
+  for (const TranslationCase& each : of_nft_by_choice) {
     SCOPED_TRACE(each.rule);
     replace_table(each.rule);
     EXPECT_THAT(sentence(explained(each.port).outcome), HasSubstr(each.sentence));

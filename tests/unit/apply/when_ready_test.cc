@@ -78,7 +78,7 @@ Descriptor listening(const char* address, bool ipv6_only) {
 
 // "yes", or what is warned of; in a network namespace of its own, with sockets at these addresses ("[::]": of IPv6
 // alone).
-std::string found(const std::vector<std::string>& addresses, AwaitedProxy proxy) {
+std::string listens_at(const std::vector<std::string>& addresses, AwaitedProxy proxy) {
   return testing::apart([&]() -> std::string {
     const bool has_user = !proxy.uids.empty() && proxy.uids.front() == 0;
     if (!testing::enter_new(CLONE_NEWNET) || system("ip link set lo up") != 0) return "skip";
@@ -101,7 +101,7 @@ std::string found(const std::vector<std::string>& addresses, AwaitedProxy proxy)
 
 TEST(ProxyWatchTest, TakesWhatTheRulesLeadToIt) {
   using Led = AwaitedProxy::Led;
-  if (found({"::"}, {}) == "skip") return cannot_run("it takes a network namespace with IPv6");
+  if (listens_at({"::"}, {}) == "skip") return cannot_run("it takes a network namespace with IPv6");
   struct Case {
     std::vector<std::string> addresses;
     Led led;
@@ -135,7 +135,7 @@ TEST(ProxyWatchTest, TakesWhatTheRulesLeadToIt) {
     AwaitedProxy proxy;
     proxy.led = each.led;
     proxy.families = each.families;
-    EXPECT_EQ(found(each.addresses, proxy), each.said) << ::testing::PrintToString(each.addresses);
+    EXPECT_EQ(listens_at(each.addresses, proxy), each.said) << ::testing::PrintToString(each.addresses);
   }
 }
 
@@ -143,11 +143,11 @@ TEST(ProxyWatchTest, OfAnotherUserIsNotTheProxy) {
   AwaitedProxy proxy;
   proxy.families = Family::ipv4;
   proxy.uids = {0};  // this one
-  const std::string ours = found({"127.0.0.1"}, proxy);
+  const std::string ours = listens_at({"127.0.0.1"}, proxy);
   if (ours == "skip") return cannot_run("it takes a network namespace");
   EXPECT_EQ(ours, "yes");
   proxy.uids = {1337, 1338};
-  EXPECT_THAT(found({"127.0.0.1", "127.0.0.2"}, proxy),
+  EXPECT_THAT(listens_at({"127.0.0.1", "127.0.0.2"}, proxy),
               ::testing::MatchesRegex("port 15001 is held by uid [0-9]+, not by the proxy \\(-u 1337,1338\\)"));
 }
 

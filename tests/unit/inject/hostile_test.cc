@@ -28,7 +28,7 @@ using ::testing::MatchesRegex;
 
 constexpr std::size_t largest_request = 8U << 20;
 
-const InjectionTemplate& proxy() {
+const InjectionTemplate& usual_template() {
   static const InjectionTemplate read = [] {
     std::vector<std::string> warnings;
     return read_template(
@@ -251,7 +251,7 @@ std::string said(const Error& error) { return error.what() + (error.hint().empty
 // What is answered, in a word or in the words of the refusal.
 std::string answer_to(const std::string& text) {
   try {
-    const ReviewAnswer answer = review(text, proxy(), {});
+    const ReviewAnswer answer = review(text, usual_template(), {});
     if (answer.verdict == Verdict::refused) return "refused: " + answer.reason;
     return answer.verdict == Verdict::injected ? "injected" : "other";
   } catch (const Error& error) {
@@ -322,7 +322,7 @@ TEST_P(HostileReview, TakesLittleMemory) {
 #endif
   const Shape& shape = GetParam();
   const std::string text = shape.text(shape.largest);
-  static_cast<void>(proxy());
+  static_cast<void>(usual_template());
   const std::string taken = apart([&] {
     const std::size_t before = peak_memory();
     static_cast<void>(answer_to(text));
@@ -361,7 +361,7 @@ std::string injected_text(const std::string& text) {
       bool is_changed = false;
       for (; next != pods.end() && next->document == document.number; ++next) {
         static_cast<void>(init_arguments(*next, {}));
-        is_changed |= inject(*next, proxy(), {}).changed;
+        is_changed |= inject(*next, usual_template(), {}).changed;
       }
       return is_changed;
     });

@@ -32,7 +32,7 @@ std::string said_of(const Node& node, const std::string& indent = "") {
   return said;
 }
 
-std::string error_of(const std::string& text, std::size_t most = Limits{}.nodes) {
+std::string error_beyond(const std::string& text, std::size_t most = Limits{}.nodes) {
   try {
     static_cast<void>(parse_documents(text, "a.yaml", {.nodes = most}));
   } catch (const Error& error) {
@@ -126,14 +126,15 @@ TEST(Nodes, OfStreamsOfJson) {
 
 // At the limits, and one beyond.
 TEST(Nodes, AreNoMoreThanAllowed) {
-  EXPECT_EQ(error_of("[a, b, c]", 4), "no error");
-  EXPECT_EQ(error_of("\n[a, b, c]", 3), "a.yaml, line 2: more than 3 values, with those that aliases stand for");
-  EXPECT_EQ(error_of("a: b", 3), "no error");
-  EXPECT_EQ(error_of("a: b", 2), "a.yaml, line 1: more than 2 values, with those that aliases stand for");
-  EXPECT_EQ(error_of("[&a [b, c], *a]", 7), "no error");
-  EXPECT_EQ(error_of("[&a [b, c], *a]", 6), "a.yaml, line 1: more than 6 values, with those that aliases stand for");
-  EXPECT_EQ(error_of("[&a b, &c [*a, *a], *c]", 8), "no error");
-  EXPECT_EQ(error_of("[&a b, &c [*a, *a], *c]", 7),
+  EXPECT_EQ(error_beyond("[a, b, c]", 4), "no error");
+  EXPECT_EQ(error_beyond("\n[a, b, c]", 3), "a.yaml, line 2: more than 3 values, with those that aliases stand for");
+  EXPECT_EQ(error_beyond("a: b", 3), "no error");
+  EXPECT_EQ(error_beyond("a: b", 2), "a.yaml, line 1: more than 2 values, with those that aliases stand for");
+  EXPECT_EQ(error_beyond("[&a [b, c], *a]", 7), "no error");
+  EXPECT_EQ(error_beyond("[&a [b, c], *a]", 6),
+            "a.yaml, line 1: more than 6 values, with those that aliases stand for");
+  EXPECT_EQ(error_beyond("[&a b, &c [*a, *a], *c]", 8), "no error");
+  EXPECT_EQ(error_beyond("[&a b, &c [*a, *a], *c]", 7),
             "a.yaml, line 1: more than 7 values, with those that aliases stand for");
   const auto json_error = [](const std::string& text, std::size_t most) -> std::string {
     try {
@@ -154,16 +155,16 @@ TEST(Nodes, AreNoMoreThanAllowed) {
   const auto around = [](std::size_t depth, const char* what) {
     return std::string(depth, '[') + what + std::string(depth, ']');
   };
-  EXPECT_EQ(error_of(around(100, "x")), "no error");
-  EXPECT_EQ(error_of(around(101, "x")), "a.yaml, line 1: lists and mappings nested deeper than 100");
-  EXPECT_EQ(error_of(around(99, "{a: x}")), "no error");
-  EXPECT_EQ(error_of(around(100, "{a: x}")), "a.yaml, line 1: lists and mappings nested deeper than 100");
+  EXPECT_EQ(error_beyond(around(100, "x")), "no error");
+  EXPECT_EQ(error_beyond(around(101, "x")), "a.yaml, line 1: lists and mappings nested deeper than 100");
+  EXPECT_EQ(error_beyond(around(99, "{a: x}")), "no error");
+  EXPECT_EQ(error_beyond(around(100, "{a: x}")), "a.yaml, line 1: lists and mappings nested deeper than 100");
   // What an alias stands for is as deep as it was.
   const auto aliased = [&](std::size_t depth) {
     return "- &a " + around(60, "x") + "\n- " + around(depth, "*a") + "\n";
   };
-  EXPECT_EQ(error_of(aliased(39)), "no error");
-  EXPECT_EQ(error_of(aliased(40)), "a.yaml, line 2: lists and mappings nested deeper than 100");
+  EXPECT_EQ(error_beyond(aliased(39)), "no error");
+  EXPECT_EQ(error_beyond(aliased(40)), "a.yaml, line 2: lists and mappings nested deeper than 100");
   EXPECT_EQ(json_error("{\"a\": 1, \"a\": 2}", 10), "a.json: 'a': duplicate key");
   std::string large = "{";
   for (int i = 0; i < 20; ++i) large += fmt::format("\"k{}\": {}, ", i, i);
@@ -203,7 +204,7 @@ TEST(Nodes, SayWhereAndWhatIsWrong) {
       {"a: !!str null", "no error"},
       {"a: !!null ''", "no error"},
   };
-  for (const auto& [text, expected] : all) EXPECT_EQ(error_of(text), expected) << text;
+  for (const auto& [text, expected] : all) EXPECT_EQ(error_beyond(text), expected) << text;
 }
 
 // The mapping's own keys count before merged ones, earlier merged ones before later ones, in their order.

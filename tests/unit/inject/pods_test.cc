@@ -22,7 +22,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 // What `args` says of a wrong manifest.
-std::string error_of(const std::string& manifest) {
+std::string error_of_pods(const std::string& manifest) {
   return error_text([&] {
     Documents documents = parse_documents(manifest, "a.yaml");
     std::vector<std::string> skipped;
@@ -130,7 +130,7 @@ TEST(Pods, OfWhatIsWrongItIsSaidWhere) {
       {"kind: Pod\nspec: {hostNetwork: true}\nmetadata: {annotations: {proxy.istio.io/config: 'proxyMetadata: 5'}}\n",
        "no error"},  // nobody puts anything into it
   };
-  for (const auto& [manifest, expected] : all) EXPECT_EQ(error_of(manifest), expected) << manifest;
+  for (const auto& [manifest, expected] : all) EXPECT_EQ(error_of_pods(manifest), expected) << manifest;
 }
 
 struct Arguments {

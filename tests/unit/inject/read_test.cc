@@ -23,7 +23,7 @@ Node one(std::string_view text) {
   return documents.list.empty() ? Node{} : std::move(documents.list[0].root);
 }
 
-std::string error_of(std::string_view text) {
+std::string error_of_yaml(std::string_view text) {
   return sidetrack::testing::error_text([&] { (void)parse_documents(std::string(text), "a.yaml"); });
 }
 
@@ -166,7 +166,7 @@ TEST(Read, ADocumentWithAProblemDoesNotEndTheOthers) {
   EXPECT_EQ(documents_of("a: b\n...\n@\n---\nd: e\n"),
             "1 a.yaml, line 3, column 1: not YAML: found character that cannot start any token\n2 d:5\n");
   EXPECT_EQ(documents_of("a: &x 1\n---\nb: [\n---\nc: *x\n").back(), '\n');
-  EXPECT_EQ(error_of("a: 1\n---\nb: [\n---\nc: 1\n"),
+  EXPECT_EQ(error_of_yaml("a: 1\n---\nb: [\n---\nc: 1\n"),
             "a.yaml, line 4, column 1: not YAML: did not find expected node content");
 }
 
@@ -205,7 +205,7 @@ TEST(Read, ADocumentThatCannotBeReadDoesNotEndTheOthers) {
       EXPECT_EQ(documents.list.back().root.find("d")->text, "1");
       if (is_far) continue;
       EXPECT_THAT(documents.list[1].problem->what(), HasSubstr(expected));
-      EXPECT_THAT(error_of(first + "---\n" + text + after), HasSubstr(expected));
+      EXPECT_THAT(error_of_yaml(first + "---\n" + text + after), HasSubstr(expected));
     }
   }
 }
@@ -320,23 +320,23 @@ TEST(Read, SaysWhereWhatIsWrong) {
       {"{\"a\": ", "a.yaml, line"},
   };
   for (const auto& [text, expected] : all) {
-    EXPECT_THAT(error_of(text), StartsWith("a.yaml")) << text;
-    EXPECT_THAT(error_of(text), HasSubstr(expected)) << text;
+    EXPECT_THAT(error_of_yaml(text), StartsWith("a.yaml")) << text;
+    EXPECT_THAT(error_of_yaml(text), HasSubstr(expected)) << text;
   }
 }
 
 TEST(Read, DepthIsBounded) {
   const auto nested = [](std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
-  EXPECT_EQ(error_of(nested(deepest_node)), "no error");
-  EXPECT_THAT(error_of(nested(deepest_node + 2)), HasSubstr("lists and mappings nested deeper than 100"));
-  EXPECT_THAT(error_of(nested(100'000)), HasSubstr("nested deeper than 100"));
+  EXPECT_EQ(error_of_yaml(nested(deepest_node)), "no error");
+  EXPECT_THAT(error_of_yaml(nested(deepest_node + 2)), HasSubstr("lists and mappings nested deeper than 100"));
+  EXPECT_THAT(error_of_yaml(nested(100'000)), HasSubstr("nested deeper than 100"));
   std::string json;
   for (int i = 0; i < 100'000; ++i) json += R"({"a":)";
-  EXPECT_THAT(error_of(json), HasSubstr("nested deeper than 100"));
+  EXPECT_THAT(error_of_yaml(json), HasSubstr("nested deeper than 100"));
   // Through aliases, too.
   std::string text = "a0: &a0 [" + nested(60) + "]\n";
   text += "a1: [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[*a0]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]\n";
-  EXPECT_THAT(error_of(text), HasSubstr("nested deeper than 100"));
+  EXPECT_THAT(error_of_yaml(text), HasSubstr("nested deeper than 100"));
 }
 
 // A billion laughs.
@@ -348,7 +348,7 @@ TEST(Read, AliasesDoNotMultiply) {
     for (int j = 1; j < 10; ++j) text += ", " + before;
     text += "]\n";
   }
-  EXPECT_THAT(error_of(text), HasSubstr("more than 100000 values that aliases stand for"));
+  EXPECT_THAT(error_of_yaml(text), HasSubstr("more than 100000 values that aliases stand for"));
 }
 
 TEST(Read, FilesThatCannotBeRead) {

@@ -76,7 +76,7 @@ TEST(Patch, SaysNoMoreThanItHasTo) {
 
 // ---- Reviews
 
-InjectionTemplate proxy() {
+InjectionTemplate with_proxy() {
   Documents documents = parse_documents(
       "spec:\n  containers: [{name: istio-proxy, image: envoy, securityContext: {runAsUser: 1337}}]\n  volumes: "
       "[{name: "
@@ -106,7 +106,7 @@ Json request(const Json& object, const std::string& version = "admission.k8s.io/
 
 TEST(Review, AnswersWithAPatchInTheVersionThatIsAsked) {
   for (const std::string version : {"admission.k8s.io/v1", "admission.k8s.io/v1beta1"}) {
-    const ReviewAnswer answer = review(request(pod(), version).dump(), proxy(), {});
+    const ReviewAnswer answer = review(request(pod(), version).dump(), with_proxy(), {});
     EXPECT_EQ(answer.verdict, Verdict::injected);
     EXPECT_EQ(answer.pod, "Pod shop/web-");
     const Json document = Json::parse(answer.document);
@@ -122,7 +122,7 @@ TEST(Review, AnswersWithAPatchInTheVersionThatIsAsked) {
     EXPECT_EQ(injected["spec"]["containers"][1]["name"], "istio-proxy");
     EXPECT_EQ(injected["spec"]["volumes"][0]["name"], "sidecar");
     // The same once more needs no patch.
-    const Json again = Json::parse(review(request(injected, version).dump(), proxy(), {}).document);
+    const Json again = Json::parse(review(request(injected, version).dump(), with_proxy(), {}).document);
     EXPECT_EQ(again["response"]["allowed"], true);
     EXPECT_FALSE(again["response"].contains("patch"));
   }
@@ -131,17 +131,17 @@ TEST(Review, AnswersWithAPatchInTheVersionThatIsAsked) {
 // Which kubectl prints.
 TEST(Review, WarnsOfAnnotationsThatNobodyReads) {
   const ReviewAnswer answer =
-      review(request(pod({{"traffic.sidecar.istio.io/excludeInboundPort", "80"}})).dump(), proxy(), {});
+      review(request(pod({{"traffic.sidecar.istio.io/excludeInboundPort", "80"}})).dump(), with_proxy(), {});
   EXPECT_EQ(answer.verdict, Verdict::injected);
   EXPECT_EQ(Json::parse(answer.document)["response"]["warnings"],
             Json::array({"annotation traffic.sidecar.istio.io/excludeInboundPort: unknown; did you mean "
                          "traffic.sidecar.istio.io/excludeInboundPorts?"}));
-  EXPECT_FALSE(Json::parse(review(request(pod()).dump(), proxy(), {}).document)["response"].contains("warnings"));
+  EXPECT_FALSE(Json::parse(review(request(pod()).dump(), with_proxy(), {}).document)["response"].contains("warnings"));
 }
 
 TEST(Review, RefusesWithTheSentenceThatKubectlShows) {
   const ReviewAnswer answer =
-      review(request(pod({{"traffic.sidecar.istio.io/includeInboundPorts", "http"}})).dump(), proxy(), {});
+      review(request(pod({{"traffic.sidecar.istio.io/includeInboundPorts", "http"}})).dump(), with_proxy(), {});
   EXPECT_EQ(answer.verdict, Verdict::refused);
   const Json response = Json::parse(answer.document)["response"];
   EXPECT_EQ(response["uid"], "705ab4f5");
@@ -155,7 +155,7 @@ TEST(Review, RefusesWithTheSentenceThatKubectlShows) {
 // The whole of each answer.
 TEST(Review, AnswersSo) {
   const auto answered = [](const Json& document) {
-    const ReviewAnswer answer = review(document.dump(), proxy(), {});
+    const ReviewAnswer answer = review(document.dump(), with_proxy(), {});
     return answer.document + "\n" + answer.reason;
   };
   const std::string begin =
@@ -174,7 +174,7 @@ TEST(Review, AnswersSo) {
             begin + R"(false,"status":{"code":400,"reason":"BadRequest","message":")" + why + "\"}}}\n" + why);
   Json named = pod();
   named["metadata"]["name"] = "web";
-  EXPECT_EQ(review(request(named).dump(), proxy(), {}).pod, "Pod shop/web");
+  EXPECT_EQ(review(request(named).dump(), with_proxy(), {}).pod, "Pod shop/web");
 }
 
 // Whatever its length.
@@ -185,7 +185,7 @@ TEST(Review, EncodesThePatch) {
     given["spec"]["volumes"] = Json::array({{{"name", "sidecar"}, {"emptyDir", Json::object()}}});
     given["spec"]["containers"][0]["name"] = "istio-proxy";
     given["spec"]["containers"][0]["image"] = name;
-    const Json response = Json::parse(review(request(given).dump(), proxy(), {}).document)["response"];
+    const Json response = Json::parse(review(request(given).dump(), with_proxy(), {}).document)["response"];
     const auto encoded = response["patch"].get<std::string>();
     const std::string steps = decoded(encoded);
     remainders.insert(steps.size() % 3);
@@ -198,24 +198,25 @@ TEST(Review, EncodesThePatch) {
 }
 
 TEST(Review, SaysWhetherAnythingChanged) {
-  const ReviewAnswer first = review(request(pod()).dump(), proxy(), {});
+  const ReviewAnswer first = review(request(pod()).dump(), with_proxy(), {});
   const Json injected =
       pod().patch(Json::parse(decoded(Json::parse(first.document)["response"]["patch"].get<std::string>())));
-  EXPECT_EQ(review(request(injected).dump(), proxy(), {}).verdict, Verdict::unchanged);
+  EXPECT_EQ(review(request(injected).dump(), with_proxy(), {}).verdict, Verdict::unchanged);
   // The order of keys is no change.
   const std::string reordered = nlohmann::json(injected).dump();
-  EXPECT_EQ(review(request(Json::parse(reordered)).dump(), proxy(), {}).verdict, Verdict::unchanged);
+  EXPECT_EQ(review(request(Json::parse(reordered)).dump(), with_proxy(), {}).verdict, Verdict::unchanged);
 }
 
 TEST(Review, NamesAPodWithoutAName) {
   Json nameless = pod();
   nameless["metadata"] = Json::array();
-  EXPECT_EQ(review(request(nameless).dump(), proxy(), {}).reason, "Pod shop/: metadata: a list: expected a mapping");
+  EXPECT_EQ(review(request(nameless).dump(), with_proxy(), {}).reason,
+            "Pod shop/: metadata: a list: expected a mapping");
 }
 
 TEST(Review, LeavesAloneWhatIsNotToBeInjected) {
   const auto skipped = [](const Json& document) {
-    const ReviewAnswer answer = review(document.dump(), proxy(), {});
+    const ReviewAnswer answer = review(document.dump(), with_proxy(), {});
     EXPECT_EQ(answer.verdict, Verdict::skipped);
     const Json response = Json::parse(answer.document)["response"];
     EXPECT_EQ(response["allowed"], true);
@@ -265,7 +266,7 @@ TEST(Review, WhatIsNoneIsAnError) {
   };
   for (const auto& [document, expected] : all) {
     try {
-      (void)review(document, proxy(), {});
+      (void)review(document, with_proxy(), {});
       ADD_FAILURE() << document.substr(0, 50);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::usage);
@@ -276,7 +277,7 @@ TEST(Review, WhatIsNoneIsAnError) {
   }
   std::string many = "[0";
   for (int i = 0; i < 300'000; ++i) many += ",0";
-  EXPECT_THROW((void)review(many + "]", proxy(), {}), Error);
+  EXPECT_THROW((void)review(many + "]", with_proxy(), {}), Error);
 }
 
 }  // namespace

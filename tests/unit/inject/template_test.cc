@@ -18,7 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-Node node(std::string_view yaml) { return parse_yaml(yaml, "test")[0].root; }
+Node node_of(std::string_view yaml) { return parse_yaml(yaml, "test")[0].root; }
 
 InjectionTemplate read(const std::string& text, std::vector<std::string>& warnings) {
   return read_template(parse_documents(text, "proxy.yaml"), warnings);
@@ -147,7 +147,7 @@ TEST(Template, WarnsOfAnInitContainerThatCannotDoItsWork) {
 // `own` counts; of lists of named things item by item.
 TEST(Template, IsMergedKeyByKey) {
   const auto merge = [](std::string_view base, std::string_view own) {
-    return json_text(merged(node(base), node(own)));
+    return json_text(merged(node_of(base), node_of(own)));
   };
   EXPECT_EQ(merge("{a: 1, b: {c: 2, d: 3}}", "{b: {c: 4}, e: 5}"), R"({"b":{"c":4,"d":3},"e":5,"a":1})");
   EXPECT_EQ(merge("{a: {b: 1}}", "{a: 2}"), R"({"a":2})");
@@ -178,13 +178,13 @@ TEST(Template, IsNoLargerThanAConfigMap) {
   };
   EXPECT_EQ(said_of(template_of(524'200)), "| a | | | a 1\n");
   const std::string large = template_of(524'260);
-  EXPECT_EQ(json_text(node(large)).size(), 1'048'597U);
+  EXPECT_EQ(json_text(node_of(large)).size(), 1'048'597U);
   EXPECT_EQ(said_of(large), "proxy.yaml: 1048597 bytes of JSON: expected at most 1048576; every pod gets them\n");
 }
 
 TEST(Template, WithoutIsWhatAnotherHasBeside) {
   const auto rest = [](std::string_view own, std::string_view base) {
-    return json_text(without(node(own), node(base)));
+    return json_text(without(node_of(own), node_of(base)));
   };
   EXPECT_EQ(rest("{a: 1, b: 2}", "{b: 3, c: 4}"), R"({"a":1})");
   EXPECT_EQ(rest("{a: {b: 1, c: 2}, d: {e: 1}}", "{a: {b: 3}, d: {e: 2}}"), R"({"a":{"c":2}})");
@@ -266,7 +266,7 @@ TEST(Inject, QuotesWhatMayBeTakenForSomethingElse) {
     Node config;
     config.type = Node::Type::mapping;
     config.entries.own().push_back({"proxyMetadata", Node::Style::double_quoted, std::move(variables)});
-    Node pod = node("{kind: Pod, metadata: {annotations: {}}}");
+    Node pod = node_of("{kind: Pod, metadata: {annotations: {}}}");
     pod.find("metadata")
         ->find("annotations")
         ->entries.own()

@@ -13,13 +13,13 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr Data port = Data::network(std::uint16_t{0x1234});
+constexpr Data some_port = Data::network(std::uint16_t{0x1234});
 constexpr Data id = Data::network(std::uint32_t{0x01020304});
 
 // Known when compiled, so for every machine that this is compiled for.
-static_assert(port.size == 2 && port.bytes[0] == 0x12 && port.bytes[1] == 0x34);
+static_assert(some_port.size == 2 && some_port.bytes[0] == 0x12 && some_port.bytes[1] == 0x34);
 static_assert(id.size == 4 && id.bytes[0] == 1 && id.bytes[1] == 2 && id.bytes[2] == 3 && id.bytes[3] == 4);
-static_assert(port.from_network<std::uint16_t>() == 0x1234 && id.from_network<std::uint32_t>() == 0x01020304);
+static_assert(some_port.from_network<std::uint16_t>() == 0x1234 && id.from_network<std::uint32_t>() == 0x01020304);
 
 TEST(NftData, NetworkOrderIsTheSameBytesEverywhere) {
   EXPECT_THAT(Data::network(std::uint16_t{15001}).view(), ElementsAre(0x3a, 0x99));

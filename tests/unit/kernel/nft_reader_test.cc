@@ -93,7 +93,7 @@ std::string verdict(std::int32_t code, const std::string& chain = "") {
                                      nested(NFTA_IMMEDIATE_DATA, nested(NFTA_DATA_VERDICT, inside)));
 }
 const std::string accept = verdict(NF_ACCEPT);
-const std::string tcp = meta(NFT_META_L4PROTO) + eq("\x06");
+const std::string tcp_expressions = meta(NFT_META_L4PROTO) + eq("\x06");
 std::string cgroup(std::uint32_t level) {
   return expression("socket", number(NFTA_SOCKET_KEY, NFT_SOCKET_CGROUPV2) + number(NFTA_SOCKET_DREG, 1) +
                                   number(NFTA_SOCKET_LEVEL, level));
@@ -394,12 +394,15 @@ TEST(NftReader, Cgroups) {
 }
 
 TEST(NftReader, Ports) {
-  EXPECT_EQ(read(tcp + dport(eq(port(80))) + accept), " -p tcp --dport 80 -j ACCEPT");
-  EXPECT_EQ(read(tcp + transport(0, 2) + neq(port(80)) + accept), " -p tcp ! --sport 80 -j ACCEPT");
-  EXPECT_EQ(read(tcp + dport(range(NFT_RANGE_EQ, port(80), port(90))) + accept), " -p tcp --dport 80:90 -j ACCEPT");
-  EXPECT_EQ(read(tcp + dport(range(NFT_RANGE_NEQ, port(80), port(90))) + accept), " -p tcp ! --dport 80:90 -j ACCEPT");
-  EXPECT_EQ(read(tcp + dport(range(NFT_RANGE_EQ, port(90), port(80))) + accept), " a condition that never holds");
-  EXPECT_EQ(read(tcp + dport(range(NFT_RANGE_NEQ, port(90), port(80))) + accept), " -p tcp -j ACCEPT");
+  EXPECT_EQ(read(tcp_expressions + dport(eq(port(80))) + accept), " -p tcp --dport 80 -j ACCEPT");
+  EXPECT_EQ(read(tcp_expressions + transport(0, 2) + neq(port(80)) + accept), " -p tcp ! --sport 80 -j ACCEPT");
+  EXPECT_EQ(read(tcp_expressions + dport(range(NFT_RANGE_EQ, port(80), port(90))) + accept),
+            " -p tcp --dport 80:90 -j ACCEPT");
+  EXPECT_EQ(read(tcp_expressions + dport(range(NFT_RANGE_NEQ, port(80), port(90))) + accept),
+            " -p tcp ! --dport 80:90 -j ACCEPT");
+  EXPECT_EQ(read(tcp_expressions + dport(range(NFT_RANGE_EQ, port(90), port(80))) + accept),
+            " a condition that never holds");
+  EXPECT_EQ(read(tcp_expressions + dport(range(NFT_RANGE_NEQ, port(90), port(80))) + accept), " -p tcp -j ACCEPT");
   EXPECT_EQ(read(dport(eq(port(80))) + accept),
             " -p tcp --dport 80 -j ACCEPT |  -p udp --dport 80 -j ACCEPT |  ! -p tcp ! -p udp ports of any protocol -j "
             "ACCEPT");
@@ -411,46 +414,52 @@ TEST(NftReader, Ports) {
   for (const int with : {17, 33, 132, 136})
     EXPECT_EQ(read(meta(NFT_META_L4PROTO) + eq(std::string(1, static_cast<char>(with))) + dport(eq(port(80))) + accept),
               fmt::format(" -p {} --dport 80 -j ACCEPT", with == 17 ? "udp" : std::to_string(with)));
-  EXPECT_EQ(read(tcp + transport(2, 1) + eq("\x50") + accept), " -p tcp @th,16,8 0x50 -j ACCEPT");
-  EXPECT_EQ(read(tcp + transport(0, 4) + eq(port(1) + port(80)) + accept), " -p tcp --sport 1 --dport 80 -j ACCEPT");
-  EXPECT_EQ(read(tcp + transport(0, 4) + neq(port(1) + port(80)) + accept), " -p tcp @th,0,32 != 0x10050 -j ACCEPT");
-  EXPECT_EQ(read(tcp + transport(13, 1) + eq("\x02") + accept),
+  EXPECT_EQ(read(tcp_expressions + transport(2, 1) + eq("\x50") + accept), " -p tcp @th,16,8 0x50 -j ACCEPT");
+  EXPECT_EQ(read(tcp_expressions + transport(0, 4) + eq(port(1) + port(80)) + accept),
+            " -p tcp --sport 1 --dport 80 -j ACCEPT");
+  EXPECT_EQ(read(tcp_expressions + transport(0, 4) + neq(port(1) + port(80)) + accept),
+            " -p tcp @th,0,32 != 0x10050 -j ACCEPT");
+  EXPECT_EQ(read(tcp_expressions + transport(13, 1) + eq("\x02") + accept),
             " -p tcp --tcp-flags FIN,SYN,RST,PSH,ACK,URG,ECE,CWR SYN -j ACCEPT");
   const std::string bases[] = {"@ll", "@nh", "@th", "@ih", "@?"};  // the last: one of later kernels
   for (std::uint32_t base = 0; base < std::size(bases); ++base) {
-    const std::string words = read(tcp + payload(base, 33, 1) + eq("\x02") + accept);
+    const std::string words = read(tcp_expressions + payload(base, 33, 1) + eq("\x02") + accept);
     EXPECT_TRUE(words.starts_with(" -p tcp " + bases[base] + ",264,8")) << words;
   }
-  EXPECT_EQ(read(tcp + dport(bitwise(port(0xff), port(0)) + eq(port(80))) + accept),
+  EXPECT_EQ(read(tcp_expressions + dport(bitwise(port(0xff), port(0)) + eq(port(80))) + accept),
             " -p tcp @th,16,16 & 0xff == 0x50 -j ACCEPT");
-  EXPECT_EQ(read(tcp + dport(cmp(NFT_CMP_LT, port(0x100))) + accept), " -p tcp --dport 0:255 -j ACCEPT");
-  EXPECT_EQ(read(tcp + dport(cmp(NFT_CMP_GT, port(0xff))) + accept), " -p tcp --dport 256:65535 -j ACCEPT");
-  EXPECT_EQ(read(tcp + dport(cmp(NFT_CMP_LTE, port(80))) + accept), " -p tcp --dport 0:80 -j ACCEPT");
-  EXPECT_EQ(read(tcp + dport(cmp(NFT_CMP_GTE, port(80)) + cmp(NFT_CMP_LTE, port(90))) + accept),
+  EXPECT_EQ(read(tcp_expressions + dport(cmp(NFT_CMP_LT, port(0x100))) + accept), " -p tcp --dport 0:255 -j ACCEPT");
+  EXPECT_EQ(read(tcp_expressions + dport(cmp(NFT_CMP_GT, port(0xff))) + accept), " -p tcp --dport 256:65535 -j ACCEPT");
+  EXPECT_EQ(read(tcp_expressions + dport(cmp(NFT_CMP_LTE, port(80))) + accept), " -p tcp --dport 0:80 -j ACCEPT");
+  EXPECT_EQ(read(tcp_expressions + dport(cmp(NFT_CMP_GTE, port(80)) + cmp(NFT_CMP_LTE, port(90))) + accept),
             " -p tcp --dport 80:90 -j ACCEPT");
-  EXPECT_EQ(read(tcp + dport(cmp(NFT_CMP_GTE, port(80)) + cmp(NFT_CMP_LT, port(90))) + accept),
+  EXPECT_EQ(read(tcp_expressions + dport(cmp(NFT_CMP_GTE, port(80)) + cmp(NFT_CMP_LT, port(90))) + accept),
             " -p tcp --dport 80:65535 --dport 0:89 -j ACCEPT");
-  EXPECT_EQ(read(tcp + dport(cmp(NFT_CMP_GTE, port(80)) + cmp(NFT_CMP_LTE, "\1")) + accept),
+  EXPECT_EQ(read(tcp_expressions + dport(cmp(NFT_CMP_GTE, port(80)) + cmp(NFT_CMP_LTE, "\1")) + accept),
             " -p tcp --dport 80:65535 @th,16,8 0x0-0x1 -j ACCEPT");
-  EXPECT_EQ(read(tcp + dport(cmp(NFT_CMP_GTE, port(80)))), " -p tcp --dport 80:65535");
-  EXPECT_EQ(read(tcp + dport(byteorder(2, 2) + eq(port(80))) + accept),
+  EXPECT_EQ(read(tcp_expressions + dport(cmp(NFT_CMP_GTE, port(80)))), " -p tcp --dport 80:65535");
+  EXPECT_EQ(read(tcp_expressions + dport(byteorder(2, 2) + eq(port(80))) + accept),
             " -p tcp byteorder [1:00000001 2:00000001 3:00000001 4:00000002 5:00000002] 20480 -j ACCEPT");
-  EXPECT_EQ(read(tcp + dport(lookup("ports")) + accept), " -p tcp -m multiport --dports 80,90:99 -j ACCEPT");
-  EXPECT_EQ(read(tcp + dport(lookup("ports", inverted)) + accept),
-            " -p tcp -m multiport ! --dports 80,90:99 -j ACCEPT");
-  EXPECT_EQ(read(tcp + dport(lookup("none")) + accept), " @none is empty");
-  EXPECT_EQ(read(tcp + dport(lookup("none", inverted)) + accept), " -p tcp -j ACCEPT");
-  EXPECT_EQ(read(tcp + dport(lookup("all")) + accept), " -p tcp -j ACCEPT");
-  EXPECT_EQ(read(tcp + dport(lookup("all", inverted)) + accept), " lookup [1:616c6c00 2:00000001 5:00000001]");
-  EXPECT_EQ(read(tcp + dport(lookup("expiring")) + accept), " -p tcp @expiring: its elements expire -j ACCEPT");
-  EXPECT_EQ(read(tcp + dport(lookup("missing")) + accept), " -p tcp @missing -j ACCEPT");
-  EXPECT_EQ(read(tcp + dport(lookup("ports", number(NFTA_LOOKUP_FLAGS, 2))) + accept), " -p tcp @ports:  -j ACCEPT");
-  EXPECT_EQ(read(tcp + dport(lookup("ports", to_register)) + accept),
+  EXPECT_EQ(read(tcp_expressions + dport(lookup("ports")) + accept),
             " -p tcp -m multiport --dports 80,90:99 -j ACCEPT");
-  EXPECT_EQ(read(tcp + dport(lookup("ports", to_register)) + eq(port(1)) + accept),
+  EXPECT_EQ(read(tcp_expressions + dport(lookup("ports", inverted)) + accept),
+            " -p tcp -m multiport ! --dports 80,90:99 -j ACCEPT");
+  EXPECT_EQ(read(tcp_expressions + dport(lookup("none")) + accept), " @none is empty");
+  EXPECT_EQ(read(tcp_expressions + dport(lookup("none", inverted)) + accept), " -p tcp -j ACCEPT");
+  EXPECT_EQ(read(tcp_expressions + dport(lookup("all")) + accept), " -p tcp -j ACCEPT");
+  EXPECT_EQ(read(tcp_expressions + dport(lookup("all", inverted)) + accept),
+            " lookup [1:616c6c00 2:00000001 5:00000001]");
+  EXPECT_EQ(read(tcp_expressions + dport(lookup("expiring")) + accept),
+            " -p tcp @expiring: its elements expire -j ACCEPT");
+  EXPECT_EQ(read(tcp_expressions + dport(lookup("missing")) + accept), " -p tcp @missing -j ACCEPT");
+  EXPECT_EQ(read(tcp_expressions + dport(lookup("ports", number(NFTA_LOOKUP_FLAGS, 2))) + accept),
+            " -p tcp @ports:  -j ACCEPT");
+  EXPECT_EQ(read(tcp_expressions + dport(lookup("ports", to_register)) + accept),
+            " -p tcp -m multiport --dports 80,90:99 -j ACCEPT");
+  EXPECT_EQ(read(tcp_expressions + dport(lookup("ports", to_register)) + eq(port(1)) + accept),
             " -p tcp -m multiport --dports 80,90:99 lookup [1:706f72747300 2:00000001 3:00000002]: cmp [1:00000001 "
             "2:00000000 3:0600010000010000] -j ACCEPT");
-  EXPECT_EQ(read(tcp + dport(lookup("states")) + accept), " -p tcp @th,16,16 @states -j ACCEPT");
+  EXPECT_EQ(read(tcp_expressions + dport(lookup("states")) + accept), " -p tcp @th,16,16 @states -j ACCEPT");
 }
 
 TEST(NftReader, Addresses) {
@@ -736,15 +745,16 @@ TEST(NftReader, Tproxy) {
   const std::string tproxy = load(port(15006)) + expression("tproxy", number(NFTA_TPROXY_FAMILY, NFPROTO_UNSPEC) +
                                                                           number(NFTA_TPROXY_REG_PORT, 1));
   const std::string mark = load(host(0x539)) + meta_set(NFT_META_MARK);
-  EXPECT_EQ(read(tcp + tproxy + mark + accept), " -p tcp -j TPROXY --tproxy-mark 1337/0xffffffff --on-port 15006");
-  EXPECT_EQ(read(tcp + tproxy + accept), " -p tcp -j TPROXY --tproxy-mark 0/0x0 --on-port 15006");
-  EXPECT_EQ(
-      read(tcp + tproxy + meta(NFT_META_MARK) + bitwise(host(0xffffff00), host(5)) + meta_set(NFT_META_MARK) + accept),
-      " -p tcp -j TPROXY --tproxy-mark 5/0xff --on-port 15006");
-  EXPECT_EQ(read(tcp + tproxy), " -p tcp tproxy to :15006 without accept");
-  EXPECT_EQ(read(tcp + tproxy + mark + mark + accept), " -p tcp a statement after tproxy");
-  EXPECT_EQ(read(tcp + tproxy + verdict(NF_DROP)), " -p tcp tproxy and another verdict");
-  EXPECT_EQ(read(tproxy + tcp + accept), " a match after tproxy");
+  EXPECT_EQ(read(tcp_expressions + tproxy + mark + accept),
+            " -p tcp -j TPROXY --tproxy-mark 1337/0xffffffff --on-port 15006");
+  EXPECT_EQ(read(tcp_expressions + tproxy + accept), " -p tcp -j TPROXY --tproxy-mark 0/0x0 --on-port 15006");
+  EXPECT_EQ(read(tcp_expressions + tproxy + meta(NFT_META_MARK) + bitwise(host(0xffffff00), host(5)) +
+                 meta_set(NFT_META_MARK) + accept),
+            " -p tcp -j TPROXY --tproxy-mark 5/0xff --on-port 15006");
+  EXPECT_EQ(read(tcp_expressions + tproxy), " -p tcp tproxy to :15006 without accept");
+  EXPECT_EQ(read(tcp_expressions + tproxy + mark + mark + accept), " -p tcp a statement after tproxy");
+  EXPECT_EQ(read(tcp_expressions + tproxy + verdict(NF_DROP)), " -p tcp tproxy and another verdict");
+  EXPECT_EQ(read(tproxy + tcp_expressions + accept), " a match after tproxy");
   EXPECT_EQ(read(tproxy + meta(NFT_META_CPU) + eq(host(1)) + accept), " a match after tproxy");
   EXPECT_EQ(read(tproxy + expression("notrack", "") + accept), " a statement after tproxy");
   EXPECT_EQ(read(tproxy + tproxy + accept), " tproxy to an unknown port");
@@ -840,7 +850,7 @@ TEST(NftReader, WhatARuleChangesBeforeItGoesOn) {
 }
 
 TEST(NftReader, MapsOfVerdicts) {
-  const auto decide = [](const std::string& set) { return tcp + dport(lookup(set, to_verdict)); };
+  const auto decide = [](const std::string& set) { return tcp_expressions + dport(lookup(set, to_verdict)); };
   EXPECT_EQ(read(decide("decide")), " -p tcp --dport 22 -j ACCEPT |  -p tcp --dport 80:81 -g web");
   EXPECT_EQ(read(decide("decide all")),
             " -p tcp --dport 22 -j ACCEPT |  -p tcp --dport 80:81 -g web |  -p tcp -j DROP");
@@ -859,7 +869,7 @@ TEST(NftReader, MapsOfVerdicts) {
   EXPECT_EQ(read(ct(NFT_CT_MARK) + lookup("marks", to_verdict)), " vmap @marks");
   EXPECT_EQ(read(decide("ports")), " -p tcp vmap @ports: ");
   EXPECT_EQ(read(decide("missing")), " -p tcp vmap @missing");
-  EXPECT_EQ(read(tcp + dport(lookup("decide", to_verdict + inverted))), " -p tcp vmap @decide: ");
+  EXPECT_EQ(read(tcp_expressions + dport(lookup("decide", to_verdict + inverted))), " -p tcp vmap @decide: ");
   EXPECT_EQ(read(meta(NFT_META_MARK) + lookup("marks", to_verdict)), " vmap @marks");
   EXPECT_EQ(read(meta(NFT_META_MARK) + lookup("marks end", to_verdict)), " -m mark --mark 1 -j DROP");
   EXPECT_EQ(read(meta(NFT_META_CPU) + lookup("marks end", to_verdict)), " meta cpu in @marks end -j DROP");
@@ -909,19 +919,19 @@ tomorrow: tomorrow
 10: objref [1:0000000a]
 11: objref [1:0000000b]
 )");
-  EXPECT_EQ(read(tcp + expression("reject", number(NFTA_REJECT_TYPE, NFT_REJECT_ICMP_UNREACH) +
-                                                attribute(NFTA_REJECT_ICMP_CODE, "\x03"))),
+  EXPECT_EQ(read(tcp_expressions + expression("reject", number(NFTA_REJECT_TYPE, NFT_REJECT_ICMP_UNREACH) +
+                                                            attribute(NFTA_REJECT_ICMP_CODE, "\x03"))),
             " -p tcp reject with type 0 code 3");
   EXPECT_EQ(read(expression("reject", number(NFTA_REJECT_TYPE, NFT_REJECT_TCP_RST))), " reject with type 1 code none");
   // An attribute that is not known.
   EXPECT_EQ(read(expression("notrack", number(1, 5))), " notrack [1:00000005]");
-  EXPECT_EQ(read(tcp + expression("redir", number(9, 5)) + accept), " -p tcp redir [9:00000005]");
+  EXPECT_EQ(read(tcp_expressions + expression("redir", number(9, 5)) + accept), " -p tcp redir [9:00000005]");
   EXPECT_EQ(read(expression("notrack", number(40, 5))), " notrack");  // and one of a later kernel's numbers
   EXPECT_EQ(read(expression("notrack", number(0x3fff, 5))), " notrack");
   EXPECT_EQ(read(expression("notrack", number(31, 5))), " notrack [31:00000005]");
   EXPECT_EQ(read(nested(NFTA_LIST_ELEM, attribute(NFTA_EXPR_NAME, std::string("notrack", 8)) + number(3, 5)) + accept),
             " notrack");
-  EXPECT_EQ(read(tcp +
+  EXPECT_EQ(read(tcp_expressions +
                  dport(expression("cmp", number(NFTA_CMP_SREG, 1) + number(NFTA_CMP_OP, NFT_CMP_EQ) +
                                              nested(NFTA_CMP_DATA, attribute(NFTA_DATA_VERDICT, "")))) +
                  accept),
@@ -940,7 +950,7 @@ TEST(NftReader, Frames) {
   EXPECT_EQ(read_frames(expression("limit", "") + accept), " limit -j ACCEPT");
   EXPECT_EQ(read_frames(expression("reject", number(NFTA_REJECT_TYPE, NFT_REJECT_TCP_RST))),
             " reject with type 1 code none");
-  EXPECT_EQ(read_frames(tcp + accept),
+  EXPECT_EQ(read_frames(tcp_expressions + accept),
             " meta [1:00000001 2:00000010] cmp [1:00000001 2:00000000 3:0500010006000000] -j ACCEPT");
   for (const char* name : {"meta", "payload", "cmp", "bitwise", "byteorder", "ct", "range", "match"})
     EXPECT_EQ(read_frames(expression(name, "") + accept), fmt::format(" {} -j ACCEPT", name));
@@ -991,8 +1001,8 @@ TEST(NftReader, NoRuleBecomesMoreThanThereMayBe) {
   EXPECT_EQ(of_map.size(), 1024U);
   EXPECT_EQ(words({of_map.front()}), " -p 0 -i eth0 vmap @1024 ports");
   // A map alone is as many rules as it has elements.
-  EXPECT_EQ(rules_of(tcp + decide).size(), 1024U);
-  EXPECT_EQ(read(tcp + decide).substr(0, 34), " -p tcp --dport 0 -j ACCEPT |  -p ");
+  EXPECT_EQ(rules_of(tcp_expressions + decide).size(), 1024U);
+  EXPECT_EQ(read(tcp_expressions + decide).substr(0, 34), " -p tcp --dport 0 -j ACCEPT |  -p ");
   // Alternatives of each element.
   const std::string two =
       meta(NFT_META_L4PROTO) + meta(NFT_META_IIFNAME, NFT_REG32_01) + lookup("1024 keys", to_verdict);

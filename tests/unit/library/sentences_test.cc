@@ -22,19 +22,19 @@ ApplyResult result(std::optional<BackendKind> backend, const char* options = "-i
   return made;
 }
 
-constexpr auto nft = BackendKind::iptables_nft;
+constexpr auto by_iptables_nft = BackendKind::iptables_nft;
 
 TEST(Sentences, OfApply) {
-  EXPECT_EQ(applied(result(nft)), "programmed 15 rules in nat (ipv4) through iptables-nft");
-  EXPECT_EQ(applied(result(nft), Milliseconds(1.25)),
+  EXPECT_EQ(applied(result(by_iptables_nft)), "programmed 15 rules in nat (ipv4) through iptables-nft");
+  EXPECT_EQ(applied(result(by_iptables_nft), Milliseconds(1.25)),
             "programmed 15 rules in nat (ipv4) through iptables-nft in 1.2 ms");
-  EXPECT_EQ(applied(result(nft, "-m TPROXY -i * -b * --drop-invalid")),
+  EXPECT_EQ(applied(result(by_iptables_nft, "-m TPROXY -i * -b * --drop-invalid")),
             "programmed 58 rules in mangle, nat (ipv4, ipv6) through iptables-nft");
   EXPECT_EQ(applied(result(BackendKind::nftables, "-i * -b * --redirect-dns --capture-all-dns")),
             "programmed 30 rules in raw, nat (ipv4, ipv6) through nftables");
   ApplyResult of_both = result(BackendKind::iptables_legacy);
   of_both.because = "legacy tables are in use here";
-  of_both.left = {nft, BackendKind::nftables};
+  of_both.left = {by_iptables_nft, BackendKind::nftables};
   EXPECT_EQ(
       applied(of_both, Milliseconds(2)),
       "programmed 15 rules in nat (ipv4) through iptables-legacy in 2.0 ms (legacy tables are in use here); removed "
@@ -42,14 +42,14 @@ TEST(Sentences, OfApply) {
   EXPECT_EQ(checked(of_both),
             "the kernel would accept 15 rules in nat (ipv4) through iptables-legacy; apply would remove those in "
             "iptables-nft; apply would remove those in nftables; nothing was changed");
-  ApplyResult same = result(nft);
+  ApplyResult same = result(by_iptables_nft);
   same.applied = Applied::unchanged;
   EXPECT_EQ(applied(same), "nothing to change: 15 rules in nat (ipv4) through iptables-nft already as requested");
   EXPECT_EQ(checked(same), applied(same));
 }
 
 TEST(Sentences, ShowTheFirstOfManyWarnings) {
-  ApplyResult many = result(nft);
+  ApplyResult many = result(by_iptables_nft);
   many.warnings = {"first"};
   for (int i = 1; i <= 8; ++i) many.obstacles.push_back({fmt::format("rule {}", i), "out udp", "a", "b"});
   EXPECT_EQ(warnings(many).size(), 9U);
@@ -61,7 +61,7 @@ TEST(Sentences, ShowTheFirstOfManyWarnings) {
 
 TEST(Sentences, OfNoRules) {
   ApplyResult none = result({});
-  none.left = {nft};
+  none.left = {by_iptables_nft};
   EXPECT_EQ(applied(none), "removed all rules and routes of the mesh from iptables-nft: none are requested");
   EXPECT_EQ(applied(none, Milliseconds(3)),
             "removed all rules and routes of the mesh from iptables-nft in 3.0 ms: none are requested");
@@ -73,7 +73,7 @@ TEST(Sentences, OfNoRules) {
   none.applied = Applied::unchanged;
   EXPECT_EQ(cleaned(none), "nothing to remove");
   EXPECT_EQ(applied(none), "nothing to change: no rules are requested, and none are there");
-  ApplyResult empty = result(nft);
+  ApplyResult empty = result(by_iptables_nft);
   empty.canonical = {};
   EXPECT_EQ(applied(empty), "programmed no rules through iptables-nft");
 }
@@ -81,7 +81,7 @@ TEST(Sentences, OfNoRules) {
 TEST(Sentences, OfVerify) {
   Comparison comparison;
   EXPECT_EQ(verified(comparison), "rules and routes are as requested");
-  comparison.backend = nft;
+  comparison.backend = by_iptables_nft;
   EXPECT_EQ(verified(comparison), "rules and routes are as requested, through iptables-nft");
   comparison.obstacles = {{"many rules", "", "", ""}};
   EXPECT_EQ(

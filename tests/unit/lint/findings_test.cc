@@ -16,13 +16,14 @@
 namespace sidetrack::lint {
 namespace {
 
-PodView pod_with_ipv6() {
+PodView pod_with_link_local() {
   PodView pod = assumed_pod(planned(""));
   pod.interface("eth0")->addresses.push_back({*Address::parse("fe80::2"), 64});
   return pod;
 }
 
-std::string of_options(std::string_view options, const PodFacts* manifest = nullptr, std::optional<PodView> pod = {}) {
+std::string text_of_options(std::string_view options, const PodFacts* manifest = nullptr,
+                            std::optional<PodView> pod = {}) {
   CommandLine line;
   const HostFacts facts = asked(options, line);
   const Findings found =
@@ -31,7 +32,7 @@ std::string of_options(std::string_view options, const PodFacts* manifest = null
 }
 
 TEST(Findings, OfValuesThatOthersOfTheirListCover) {
-  EXPECT_EQ("\n" + of_options("-i 10.0.0.0/8,10.1.0.0/16,10.0.0.0/8 -o 80,79-81 --ip-families ipv4"), R"(
+  EXPECT_EQ("\n" + text_of_options("-i 10.0.0.0/8,10.1.0.0/16,10.0.0.0/8 -o 80,79-81 --ip-families ipv4"), R"(
 # -i 10.0.0.0/8,10.1.0.0/16,10.0.0.0/8 -o 80,79-81 --ip-families ipv4
 ST002 value without effect: -i 10.0.0.0/8
   why      it is given twice
@@ -52,7 +53,7 @@ ST002 value without effect: -o 80
 }
 
 TEST(Findings, OfPortsThatAnotherOptionDecidesAbout) {
-  EXPECT_EQ("\n" + of_options("-i 10.0.0.0/8 -o 443 -q 443,80 -b 80 -d 22 --ip-families ipv4"), R"(
+  EXPECT_EQ("\n" + text_of_options("-i 10.0.0.0/8 -o 443 -q 443,80 -b 80 -d 22 --ip-families ipv4"), R"(
 # -i 10.0.0.0/8 -o 443 -q 443,80 -b 80 -d 22 --ip-families ipv4
 ST001 option without effect: -d 22
   why      makes no rule
@@ -69,8 +70,8 @@ ST002 value without effect: -q 443
 
 TEST(Findings, OfOptionsThatMakeNoRule) {
   EXPECT_EQ(
-      "\n" +
-          of_options("-m NONE -i * -b 80 -c eth1 -k net+ -e 9 -o 22 --redirect-dns --drop-invalid --ip-families ipv4"),
+      "\n" + text_of_options(
+                 "-m NONE -i * -b 80 -c eth1 -k net+ -e 9 -o 22 --redirect-dns --drop-invalid --ip-families ipv4"),
       R"(
 # -m NONE -i * -b 80 -c eth1 -k net+ -e 9 -o 22 --redirect-dns --drop-invalid --ip-families ipv4
 ST001 option without effect: -e 9
@@ -117,7 +118,7 @@ ST001 option without effect: --drop-invalid
 }
 
 TEST(Findings, OfUdpThatIsCaptured) {
-  EXPECT_EQ("\n" + of_options("-m TPROXY --capture-udp 443,443,440-450 --ip-families ipv4"), R"(
+  EXPECT_EQ("\n" + text_of_options("-m TPROXY --capture-udp 443,443,440-450 --ip-families ipv4"), R"(
 # -m TPROXY --capture-udp 443,443,440-450 --ip-families ipv4
 ST002 value without effect: --capture-udp 443
   why      it is given twice
@@ -133,7 +134,7 @@ ST002 value without effect: --capture-udp 443
 }
 
 TEST(Findings, OfOptionsOfTproxyWithoutIt) {
-  EXPECT_EQ("\n" + of_options("-b 80 -t 7 -r 9 --capture-all-dns --ip-families ipv4"), R"(
+  EXPECT_EQ("\n" + text_of_options("-b 80 -t 7 -r 9 --capture-all-dns --ip-families ipv4"), R"(
 # -b 80 -t 7 -r 9 --capture-all-dns --ip-families ipv4
 ST001 option without effect: -t 7
   why      makes no rule
@@ -154,7 +155,7 @@ ST001 option without effect: --capture-all-dns
 }
 
 TEST(Findings, OfExcludedUids) {
-  EXPECT_EQ("\n" + of_options("-i * --exclude-uids 1337,5,1-9 --ip-families ipv4"), R"(
+  EXPECT_EQ("\n" + text_of_options("-i * --exclude-uids 1337,5,1-9 --ip-families ipv4"), R"(
 # -i * --exclude-uids 1337,5,1-9 --ip-families ipv4
 ST002 value without effect: --exclude-uids 5
   why      1-9 covers it
@@ -170,8 +171,9 @@ ST002 value without effect: --exclude-uids 1337
 }
 
 TEST(Findings, OfExcludedGids) {
-  EXPECT_EQ("\n" + of_options("-i * --exclude-gids 1337,5 ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE=5 --ip-families ipv4"),
-            R"(
+  EXPECT_EQ(
+      "\n" + text_of_options("-i * --exclude-gids 1337,5 ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE=5 --ip-families ipv4"),
+      R"(
 # -i * --exclude-gids 1337,5 ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE=5 --ip-families ipv4
 ST001 option without effect: --exclude-gids 1337,5
   why      without it, every packet has the same outcome; -g 1337 decides about the witness
@@ -182,7 +184,7 @@ ST001 option without effect: --exclude-gids 1337,5
 }
 
 TEST(Findings, OfExcludedPortsOfUids) {
-  EXPECT_EQ("\n" + of_options("-i * --exclude-uid-ports 5:80,5:80,1337:443 --ip-families ipv4"), R"(
+  EXPECT_EQ("\n" + text_of_options("-i * --exclude-uid-ports 5:80,5:80,1337:443 --ip-families ipv4"), R"(
 # -i * --exclude-uid-ports 5:80,5:80,1337:443 --ip-families ipv4
 ST002 value without effect: --exclude-uid-ports 5:80
   why      it is given twice
@@ -198,7 +200,7 @@ ST001 option without effect: --exclude-uid-ports 1337:443
 }
 
 TEST(Findings, OfCgroups) {
-  EXPECT_EQ("\n" + of_options("-i * --bypass-cgroup a/b,a --ip-families ipv4"), R"(
+  EXPECT_EQ("\n" + text_of_options("-i * --bypass-cgroup a/b,a --ip-families ipv4"), R"(
 # -i * --bypass-cgroup a/b,a --ip-families ipv4
 ST002 value without effect: --bypass-cgroup a/b
   why      a covers it
@@ -209,7 +211,7 @@ ST002 value without effect: --bypass-cgroup a/b
 }
 
 TEST(Findings, OfSeveralProxies) {
-  EXPECT_EQ("\n" + of_options("-u 1,2,2 -g 1,2 -i * -b * --ip-families ipv4"), R"(
+  EXPECT_EQ("\n" + text_of_options("-u 1,2,2 -g 1,2 -i * -b * --ip-families ipv4"), R"(
 # -u 1,2,2 -g 1,2 -i * -b * --ip-families ipv4
 ST002 value without effect: -u 2
   why      it is given twice
@@ -240,7 +242,7 @@ ST006 port of the proxy captured: inbound tcp to port 15090 (Envoy Prometheus te
 }
 
 TEST(Findings, OfInterfaces) {
-  EXPECT_EQ("\n" + of_options("-b 80 -c net1,net1 --ip-families ipv4"), R"(
+  EXPECT_EQ("\n" + text_of_options("-b 80 -c net1,net1 --ip-families ipv4"), R"(
 # -b 80 -c net1,net1 --ip-families ipv4
 ST002 value without effect: -c net1
   why      it is given twice
@@ -251,7 +253,7 @@ ST002 value without effect: -c net1
 }
 
 TEST(Findings, OfAnAmbientPod) {
-  EXPECT_EQ("\n" + of_options("--dataplane ambient --ingress -k net1 --probe-address6 fd00::9 --ip-families ipv4"),
+  EXPECT_EQ("\n" + text_of_options("--dataplane ambient --ingress -k net1 --probe-address6 fd00::9 --ip-families ipv4"),
             R"(
 # --dataplane ambient --ingress -k net1 --probe-address6 fd00::9 --ip-families ipv4
 ST001 option without effect: --probe-address6 fd00::9
@@ -263,7 +265,8 @@ ST001 option without effect: --probe-address6 fd00::9
 }
 
 TEST(Findings, OfAPodWithIpv6ThatIsNotCaptured) {
-  EXPECT_EQ("\n" + of_options("-i 10.0.0.0/8,fd00::/8 -b 80 -x fd01::/16 --ip-families ipv4", nullptr, pod_with_ipv6()),
+  EXPECT_EQ("\n" + text_of_options("-i 10.0.0.0/8,fd00::/8 -b 80 -x fd01::/16 --ip-families ipv4", nullptr,
+                                   pod_with_link_local()),
             R"(
 # -i 10.0.0.0/8,fd00::/8 -b 80 -x fd01::/16 --ip-families ipv4
 ST002 value without effect: -i fd00::/8
@@ -290,8 +293,9 @@ ST005 family not captured: inbound tcp, IPv6
 }
 
 TEST(Findings, OfAnAmbientPodWithIpv6ThatIsNotCaptured) {
-  EXPECT_EQ("\n" + of_options("--dataplane ambient --redirect-dns --ip-families ipv4", nullptr, pod_with_ipv6()),
-            R"(
+  EXPECT_EQ(
+      "\n" + text_of_options("--dataplane ambient --redirect-dns --ip-families ipv4", nullptr, pod_with_link_local()),
+      R"(
 # --dataplane ambient --redirect-dns --ip-families ipv4
 ST005 family not captured: outbound tcp, IPv6
   why      asked to be captured by --dataplane ambient
@@ -322,10 +326,10 @@ spec:
   - {name: cache, securityContext: {runAsUser: 1337}}
   - {name: other, securityContext: {runAsUser: 1336, runAsGroup: 1338}}
 )");
-  EXPECT_EQ("\n" + of_options("-i * -b * -d 15090,15021,15020,22,22 --ip-families ipv4", &manifest) +
-                of_options("-q 443 -b 80 -d 15090,15021,15020 --ip-families ipv4", &manifest) +
-                of_options("-b 80 -d 22,15020 --ip-families ipv4", &manifest) +
-                of_options("--dataplane ambient --ip-families ipv4", &manifest),
+  EXPECT_EQ("\n" + text_of_options("-i * -b * -d 15090,15021,15020,22,22 --ip-families ipv4", &manifest) +
+                text_of_options("-q 443 -b 80 -d 15090,15021,15020 --ip-families ipv4", &manifest) +
+                text_of_options("-b 80 -d 22,15020 --ip-families ipv4", &manifest) +
+                text_of_options("--dataplane ambient --ip-families ipv4", &manifest),
             R"(
 # -i * -b * -d 15090,15021,15020,22,22 --ip-families ipv4
 ST002 value without effect: -d 22
@@ -388,7 +392,7 @@ std::string of_live(const char* options, std::initializer_list<std::string_view>
       there->rules.insert(there->rules.begin(), more.rules.begin(), more.rules.end());
     }
   }
-  return fmt::format("{}\n{}", text, lint_text(lint_live(pod_with_ipv6(), {live}), false));
+  return fmt::format("{}\n{}", text, lint_text(lint_live(pod_with_link_local(), {live}), false));
 }
 
 TEST(Findings, OfWhatOthersLeaveAlone) {

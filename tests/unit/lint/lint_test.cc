@@ -40,8 +40,8 @@ std::vector<std::string> words(const Findings& findings) {
 
 Findings of_options(std::string_view options, std::optional<PodView> pod = {}, const PodFacts* manifest = nullptr) {
   CommandLine line;
-  const HostFacts facts = asked(options, line);
-  return lint_options({.config = line.config, .facts = facts, .pod = std::move(pod), .manifest = manifest});
+  const HostFacts facts_of = asked(options, line);
+  return lint_options({.config = line.config, .facts = facts_of, .pod = std::move(pod), .manifest = manifest});
 }
 
 constexpr const char* usual_options = "-i * -b * -d 15090,15021,15020";
@@ -275,9 +275,10 @@ TEST(LintOptions, LeavesWhatTheHostWouldDecideWithoutIt) {
       words(of_options(fmt::format("{} --redirect-dns --capture-all-dns --dns-server 10.96.0.10", usual_options))),
       ElementsAre("ST001 --dns-server 10.96.0.10"));
   CommandLine line;
-  HostFacts facts = asked(fmt::format("{} --dual-stack", usual_options), line);
+  HostFacts facts_of = asked(fmt::format("{} --dual-stack", usual_options), line);
   line.config.families.reset();
-  EXPECT_THAT(words(lint_options({.config = line.config, .facts = facts, .pod = {}, .manifest = nullptr})), IsEmpty());
+  EXPECT_THAT(words(lint_options({.config = line.config, .facts = facts_of, .pod = {}, .manifest = nullptr})),
+              IsEmpty());
 }
 
 TEST(LintOptions, SaysWhyWithAPacketThatShowsIt) {
@@ -385,7 +386,7 @@ TEST(LintOptions, IsRightAboutEachValue) {
 
 // ---- A manifest
 
-PodFacts facts(const std::string& manifest) {
+PodFacts facts_of(const std::string& manifest) {
   manifest::Documents documents = manifest::parse_documents(manifest, "pod.yaml");
   std::vector<std::string> skipped;
   return manifest::facts_of(manifest::pod_templates(documents, skipped).front(), "istio-proxy");
@@ -410,7 +411,7 @@ spec:
 )";
 
 TEST(LintManifest, FindsCapturedProbesAndContainersOfTheProxysIds) {
-  const PodFacts manifest = facts(web_pod);
+  const PodFacts manifest = facts_of(web_pod);
   const Findings found = of_options(fmt::format("{} --ip-families ipv4", usual_options), {}, &manifest);
   EXPECT_THAT(words(found), ElementsAre("ST007 container web: readinessProbe on port 9090",
                                         "ST007 container web: livenessProbe on port 8080", "ST008 container logs",
@@ -425,7 +426,7 @@ TEST(LintManifest, FindsCapturedProbesAndContainersOfTheProxysIds) {
 TEST(LintManifest, RefusesWhatTheApiServerWould) {
   const auto refused = [](std::string_view container) -> std::string {
     try {
-      static_cast<void>(facts(fmt::format(
+      static_cast<void>(facts_of(fmt::format(
           "apiVersion: v1\nkind: Pod\nmetadata: {{name: shop}}\nspec: {{containers: [{{name: web, {}}}]}}\n",
           container)));
     } catch (const Error& error) {
@@ -448,13 +449,13 @@ TEST(LintManifest, RefusesWhatTheApiServerWould) {
 TEST(LintManifest, LeavesProbesThatTheInjectorRewrites) {
   std::string text = web_pod;
   text.replace(text.find("ANNOTATION"), 10, "sidecar.istio.io/rewriteAppHTTPProbers");
-  EXPECT_THAT(facts(text).probes, IsEmpty());
+  EXPECT_THAT(facts_of(text).probes, IsEmpty());
   // Of other words than those of ParseBool, Istio takes none for true.
   const auto word = text.find("\"true\"}}");
   text.replace(word, 6, "\"yes\"");
-  EXPECT_EQ(facts(text).probes.size(), 2U);
+  EXPECT_EQ(facts_of(text).probes.size(), 2U);
   text.replace(word, 5, "\"1\"");
-  EXPECT_THAT(facts(text).probes, IsEmpty());
+  EXPECT_THAT(facts_of(text).probes, IsEmpty());
 }
 
 // The kubelet asks that host, then.
@@ -462,11 +463,11 @@ TEST(LintManifest, LeavesProbesOfOtherHosts) {
   std::string text = web_pod;
   const std::string port = "tcpSocket: {port: 9090";
   text.insert(text.find(port) + port.size(), ", host: 10.99.0.1");
-  EXPECT_EQ(facts(text).probes.size(), 1U);
+  EXPECT_EQ(facts_of(text).probes.size(), 1U);
 }
 
 TEST(LintManifest, DoesNotFindWhatTheInjectorAdds) {
-  const PodFacts manifest = facts(web_pod);
+  const PodFacts manifest = facts_of(web_pod);
   EXPECT_THAT(words(of_options("-i * -b 80 -d 15090,15021,15020", {}, &manifest)),
               ::testing::Not(::testing::Contains(HasSubstr("ST001"))));
 }
@@ -672,8 +673,8 @@ class PromisesOf : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(PromisesOf, APlanAreKeptByIt) {
   CommandLine line;
-  const HostFacts facts = asked(GetParam(), line);
-  const Plan real = plan(line.config, facts);
+  const HostFacts facts_of = asked(GetParam(), line);
+  const Plan real = plan(line.config, facts_of);
   for (const BackendKind backend : all_backends)
     EXPECT_THAT(words(violations_of(line.config, real, {assumed_pod(real), {as_live(real.ruleset, backend)}})),
                 IsEmpty());
@@ -697,8 +698,8 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Promises, AreBrokenWithoutTheRules) {
   const auto unkept_by_none = [](const char* options) {
     CommandLine line;
-    const HostFacts facts = asked(options, line);
-    const Plan real = plan(line.config, facts);
+    const HostFacts facts_of = asked(options, line);
+    const Plan real = plan(line.config, facts_of);
     std::string all = "\n";
     for (const std::string& each :
          words(violations_of(line.config, real, {assumed_pod(real), {as_live({}, BackendKind::nftables)}})))
@@ -737,8 +738,8 @@ ST005 inbound tcp, IPv6
 // Hosts elsewhere get no answer from it, with rules or without.
 TEST(Promises, AreKeptInAPodWithoutADefaultRoute) {
   CommandLine line;
-  const HostFacts facts = asked(usual_options, line);
-  const Plan real = plan(line.config, facts);
+  const HostFacts facts_of = asked(usual_options, line);
+  const Plan real = plan(line.config, facts_of);
   PodView pod = assumed_pod(real);
   for (const char* beside : {"192.0.2.0/24", ""}) {
     std::erase_if(pod.routes, [](const Route& route) { return route.device == "eth0"; });
@@ -757,8 +758,8 @@ TEST(Promises, AreKeptInAPodWithoutADefaultRoute) {
 // Others' rules that let the first packet pass.
 TEST(Promises, AreOfLaterPacketsAndAnswersToo) {
   CommandLine line;
-  const HostFacts facts = asked(usual_options, line);
-  const Plan real = plan(line.config, facts);
+  const HostFacts facts_of = asked(usual_options, line);
+  const Plan real = plan(line.config, facts_of);
   const auto unkept_with = [&](const char* hook, std::vector<Match> matches) {
     std::vector<Live> live{as_live(real.ruleset, BackendKind::iptables_legacy)};
     matches.emplace_back(ConntrackStateMatch{ConntrackStateMatch::established, false});

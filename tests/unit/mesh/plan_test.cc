@@ -19,7 +19,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // The rules of one chain, in build order, as text.
-std::vector<std::string> lines(const Plan& plan, Table table, std::string_view chain, Family family = Family::ipv4) {
+std::vector<std::string> lines_of_chain(const Plan& plan, Table table, std::string_view chain,
+                                        Family family = Family::ipv4) {
   std::vector<std::string> result;
   for (const Rule& rule : plan.ruleset.rules) {
     if (rule.table == table && rule.chain == chain && rule.families.contains(family))
@@ -88,9 +89,11 @@ TEST(Plan, TooManyRulesAreRefusedBeforeTheyAreBuilt) {
 
 TEST(Plan, EachFamilyHasItsOwnLoopback) {
   const Plan both = plan(usual(), dual_stack());
-  EXPECT_EQ(lines(both, Table::nat, "ISTIO_OUTPUT", Family::ipv4).back(), "-A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN");
-  EXPECT_EQ(lines(both, Table::nat, "ISTIO_OUTPUT", Family::ipv6).back(), "-A ISTIO_OUTPUT -d ::1/128 -j RETURN");
-  EXPECT_EQ(lines(both, Table::nat, "ISTIO_OUTPUT", Family::ipv6).front(),
+  EXPECT_EQ(lines_of_chain(both, Table::nat, "ISTIO_OUTPUT", Family::ipv4).back(),
+            "-A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN");
+  EXPECT_EQ(lines_of_chain(both, Table::nat, "ISTIO_OUTPUT", Family::ipv6).back(),
+            "-A ISTIO_OUTPUT -d ::1/128 -j RETURN");
+  EXPECT_EQ(lines_of_chain(both, Table::nat, "ISTIO_OUTPUT", Family::ipv6).front(),
             "-A ISTIO_OUTPUT -o lo -s ::6/128 -j RETURN");
   EXPECT_THAT(both.routing.loopback_addresses, ElementsAre(*Address::parse("::6")));
 }
@@ -100,7 +103,7 @@ TEST(Plan, VirtualInterfacesAreInsertedBeforeTheirReturn) {
   config.virtual_interfaces = {"net1"};
   config.outbound_ranges.all = true;
   const Plan made = plan(config, {});
-  EXPECT_THAT(lines(made, Table::nat, "PREROUTING"),
+  EXPECT_THAT(lines_of_chain(made, Table::nat, "PREROUTING"),
               ElementsAre("-I PREROUTING 1 -i net1 -j RETURN", "-I PREROUTING 1 -i net1 -j ISTIO_REDIRECT"));
   const Chain prerouting = chains(made.ruleset, Table::nat, Family::ipv4).front();
   EXPECT_EQ(iptables_words(prerouting.rules.front()->target), "-j ISTIO_REDIRECT");
@@ -109,14 +112,14 @@ TEST(Plan, VirtualInterfacesAreInsertedBeforeTheirReturn) {
 TEST(Plan, ALoopbackRangeToCaptureIsNotReturned) {
   Config config = usual();
   config.outbound_ranges.list = {*AddressRange::parse("127.1.2.0/24")};
-  for (const std::string& line : lines(plan(config, {}), Table::nat, "ISTIO_OUTPUT")) {
+  for (const std::string& line : lines_of_chain(plan(config, {}), Table::nat, "ISTIO_OUTPUT")) {
     EXPECT_EQ(line.find("! --uid-owner"), std::string::npos) << line;
   }
 }
 
 TEST(Plan, OwnerGroups) {
   const auto groups = [](Config config) {
-    std::vector<std::string> all = lines(plan(config, {}), Table::nat, "ISTIO_OUTPUT");
+    std::vector<std::string> all = lines_of_chain(plan(config, {}), Table::nat, "ISTIO_OUTPUT");
     return std::vector<std::string>(all.begin() + 7, all.end() - 1);  // between the proxy's rules and LO's
   };
   Config config = usual();
@@ -137,24 +140,24 @@ TEST(Plan, DnsOfAServerIsCapturedInItsFamilyAlone) {
   HostFacts facts = dual_stack();
   facts.dns_servers = {*Address::parse("10.96.0.10")};
   const Plan made = plan(config, facts);
-  EXPECT_THAT(lines(made, Table::nat, "ISTIO_OUTPUT_DNS"),
+  EXPECT_THAT(lines_of_chain(made, Table::nat, "ISTIO_OUTPUT_DNS"),
               ElementsAre("-A ISTIO_OUTPUT_DNS -p tcp --dport 53 -d 10.96.0.10/32 -j REDIRECT --to-ports 15053",
                           "-A ISTIO_OUTPUT_DNS -p udp --dport 53 -d 10.96.0.10/32 -j REDIRECT --to-ports 15053"));
-  EXPECT_THAT(lines(made, Table::nat, "ISTIO_OUTPUT_DNS", Family::ipv6), IsEmpty());
-  EXPECT_THAT(lines(made, Table::raw, "ISTIO_OUTPUT_DNS"),
+  EXPECT_THAT(lines_of_chain(made, Table::nat, "ISTIO_OUTPUT_DNS", Family::ipv6), IsEmpty());
+  EXPECT_THAT(lines_of_chain(made, Table::raw, "ISTIO_OUTPUT_DNS"),
               ElementsAre("-A ISTIO_OUTPUT_DNS -p udp --dport 53 -m owner --uid-owner 1337 -j CT --zone 1",
                           "-A ISTIO_OUTPUT_DNS -p udp --sport 15053 -m owner --uid-owner 1337 -j CT --zone 2",
                           "-A ISTIO_OUTPUT_DNS -p udp --dport 53 -m owner --gid-owner 1337 -j CT --zone 1",
                           "-A ISTIO_OUTPUT_DNS -p udp --sport 15053 -m owner --gid-owner 1337 -j CT --zone 2",
                           "-A ISTIO_OUTPUT_DNS -p udp --dport 53 -d 10.96.0.10/32 -j CT --zone 2"));
-  EXPECT_THAT(lines(made, Table::raw, "ISTIO_INBOUND"),
+  EXPECT_THAT(lines_of_chain(made, Table::raw, "ISTIO_INBOUND"),
               ElementsAre("-A ISTIO_INBOUND -p udp --sport 53 -s 10.96.0.10/32 -j CT --zone 1"));
 }
 
 TEST(Plan, DnsWithoutAKnownServerIsNotCaptured) {
   Config config = usual();
   config.redirect_dns = true;
-  EXPECT_THAT(lines(plan(config, {}), Table::raw, "OUTPUT"), IsEmpty());
+  EXPECT_THAT(lines_of_chain(plan(config, {}), Table::raw, "OUTPUT"), IsEmpty());
 }
 
 TEST(Plan, TproxyMarksAndRoutes) {
@@ -234,9 +237,9 @@ TEST(Plan, OfAGatewayInTheAmbientMeshLeavesInboundAlone) {
   config.dataplane = Dataplane::ambient;
   config.ingress = true;
   const Plan made = plan(config, {});
-  EXPECT_THAT(lines(made, Table::nat, "ISTIO_PRERT"), IsEmpty());
-  EXPECT_THAT(lines(made, Table::nat, "PREROUTING"), ElementsAre("-A PREROUTING -j ISTIO_PRERT"));
-  EXPECT_THAT(lines(made, Table::nat, "ISTIO_OUTPUT"),
+  EXPECT_THAT(lines_of_chain(made, Table::nat, "ISTIO_PRERT"), IsEmpty());
+  EXPECT_THAT(lines_of_chain(made, Table::nat, "PREROUTING"), ElementsAre("-A PREROUTING -j ISTIO_PRERT"));
+  EXPECT_THAT(lines_of_chain(made, Table::nat, "ISTIO_OUTPUT"),
               ElementsAre("-A ISTIO_OUTPUT -d 169.254.7.127/32 -p tcp -j ACCEPT",
                           "-A ISTIO_OUTPUT -p tcp -m mark --mark 0x111/0xfff -j ACCEPT",
                           "-A ISTIO_OUTPUT ! -d 127.0.0.1/32 -o lo -j ACCEPT",
@@ -258,13 +261,13 @@ TEST(Plan, InboundBySource) {
   config.inbound_ranges.list = ranges({"10.0.0.0/8", "fd00::/8", "192.168.0.0/16"});
   config.inbound_exclude_ranges = ranges({"10.1.0.0/16", "::/0"});
   const Plan redirect = plan(config, dual_stack());
-  EXPECT_THAT(lines(redirect, Table::nat, "PREROUTING"),
+  EXPECT_THAT(lines_of_chain(redirect, Table::nat, "PREROUTING"),
               ElementsAre("-A PREROUTING -s 10.0.0.0/8 -p tcp -j ISTIO_INBOUND",
                           "-A PREROUTING -s 192.168.0.0/16 -p tcp -j ISTIO_INBOUND"));
-  EXPECT_THAT(lines(redirect, Table::nat, "PREROUTING", Family::ipv6),
+  EXPECT_THAT(lines_of_chain(redirect, Table::nat, "PREROUTING", Family::ipv6),
               ElementsAre("-A PREROUTING -s fd00::/8 -p tcp -j ISTIO_INBOUND"));
   EXPECT_THAT(
-      lines(redirect, Table::nat, "ISTIO_INBOUND"),
+      lines_of_chain(redirect, Table::nat, "ISTIO_INBOUND"),
       ElementsAre("-A ISTIO_INBOUND -p tcp --dport 15008 -j RETURN", "-A ISTIO_INBOUND -s 10.1.0.0/16 -p tcp -j RETURN",
                   "-A ISTIO_INBOUND -p tcp --dport 15021 -j RETURN", "-A ISTIO_INBOUND -p tcp -j ISTIO_IN_REDIRECT"));
   EXPECT_THAT(redirect.warnings, IsEmpty());
@@ -273,12 +276,13 @@ TEST(Plan, InboundBySource) {
   config.inbound_ports = {};
   config.inbound_ports.list = {80};
   const Plan tproxy = plan(config, dual_stack());
-  EXPECT_THAT(lines(tproxy, Table::nat, "PREROUTING"), IsEmpty());
-  EXPECT_THAT(lines(tproxy, Table::mangle, "PREROUTING"),
+  EXPECT_THAT(lines_of_chain(tproxy, Table::nat, "PREROUTING"), IsEmpty());
+  EXPECT_THAT(lines_of_chain(tproxy, Table::mangle, "PREROUTING"),
               ElementsAre("-A PREROUTING -s 10.0.0.0/8 -p tcp -j ISTIO_INBOUND",
                           "-A PREROUTING -s 192.168.0.0/16 -p tcp -j ISTIO_INBOUND",
                           "-A PREROUTING -p tcp -m mark --mark 1337 -j CONNMARK --save-mark"));
-  EXPECT_THAT(lines(tproxy, Table::mangle, "ISTIO_INBOUND").at(0), "-A ISTIO_INBOUND -s 10.1.0.0/16 -p tcp -j RETURN");
+  EXPECT_THAT(lines_of_chain(tproxy, Table::mangle, "ISTIO_INBOUND").at(0),
+              "-A ISTIO_INBOUND -s 10.1.0.0/16 -p tcp -j RETURN");
 }
 
 TEST(Plan, WarnsOfSourcesWithoutEffect) {

@@ -13,12 +13,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr const char* entry = R"({"type": "sidetrack-cni", "uid": 1337})";
+constexpr const char* conflist_entry = R"({"type": "sidetrack-cni", "uid": 1337})";
 constexpr const char* other_entry = R"({"type": "sidetrack-cni", "uid": 7})";
 
 Conflist list_of(const std::string& text) { return read_conflist("10-net.conflist", text, Form::list); }
 Ordered value(std::string_view text) { return Ordered::parse(text); }
-Ordered with(const std::string& text, const char* added = entry) {
+Ordered with(const std::string& text, const char* added = conflist_entry) {
   return with_entry("10-net.conflist", list_of(text), added);
 }
 Ordered without(const std::string& text) { return without_entry("10-net.conflist", list_of(text)); }
@@ -54,14 +54,15 @@ constexpr const char* containerd = R"({
 )";
 
 TEST(Conflist, TheEntryIsAddedAsTheLastPluginAndNothingElseChanges) {
-  const Ordered expected = value(
-      std::string(containerd).replace(std::string_view(containerd).find("\n  ]\n"), 0, std::string(",\n    ") + entry));
+  const Ordered expected =
+      value(std::string(containerd)
+                .replace(std::string_view(containerd).find("\n  ]\n"), 0, std::string(",\n    ") + conflist_entry));
   EXPECT_EQ(with(containerd), expected);
   EXPECT_THAT(file_text(with(containerd)),
               StartsWith("{\n  \"name\": \"containerd-net\",\n  \"cniVersion\": \"1.0.0\",\n"));
   const Conflist again = list_of(file_text(expected));
   EXPECT_THAT(again.plugins, ElementsAre("bridge", "portmap", "sidetrack-cni"));
-  EXPECT_EQ(again.entry_at_end(), value(entry));
+  EXPECT_EQ(again.entry_at_end(), value(conflist_entry));
   EXPECT_EQ(list_of(containerd).entry_at_end(), nullptr);
   EXPECT_EQ(without(file_text(expected)), value(containerd));
   EXPECT_EQ(without(containerd), value(containerd));
@@ -79,7 +80,7 @@ TEST(Conflist, EveryOtherEntryOfOursIsReplaced) {
   EXPECT_EQ(without(listed(ours + ", " + a)), value(listed(a)));
   EXPECT_EQ(without(listed(a + ", " + ours + ", " + b)), value(listed(a + ", " + b)));
   EXPECT_EQ(without(listed(ours + "," + ours + ", " + a + ", " + ours + "," + ours)), value(listed(a)));
-  EXPECT_EQ(with(listed(a + ", " + ours + ", " + b)), value(listed(a + ", " + b + ", " + entry)));
+  EXPECT_EQ(with(listed(a + ", " + ours + ", " + b)), value(listed(a + ", " + b + ", " + conflist_entry)));
   EXPECT_EQ(list_of(listed(ours + ", " + a)).entry_at_end(), nullptr) << "it is not the last";
   EXPECT_EQ(list_of(listed(ours + ", " + a + ", " + ours)).entry_at_end(), nullptr) << "it is there twice";
 }
@@ -91,7 +92,7 @@ TEST(Conflist, ASinglePluginBecomesAListOfIt) {
   EXPECT_EQ(list.text, single);
   EXPECT_EQ(list.network, "n");
   EXPECT_THAT(list.cni_versions, ElementsAre("0.3.1"));
-  EXPECT_EQ(with_entry("10-net.conf", list, entry)["plugins"].back(), value(entry));
+  EXPECT_EQ(with_entry("10-net.conf", list, conflist_entry)["plugins"].back(), value(conflist_entry));
 }
 
 TEST(Conflist, WhatARuntimeWouldNotLoadIsRefused) {
@@ -131,11 +132,12 @@ TEST(Conflist, AVersionWithoutChainsIsRefused) {
   EXPECT_EQ(added(R"("cniVersion": "0.2.0", )"),
             "10-net.conflist: \"cniVersion\": 0.2.0: expected one of 0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0");
   EXPECT_THAT(added(""), HasSubstr("\"cniVersion\": none: expected one of"));
-  EXPECT_THAT(added(R"("cniVersion": "0.2.0", "cniVersions": ["0.2.0", "1.1.0"], )"), HasSubstr(value(entry).dump()));
+  EXPECT_THAT(added(R"("cniVersion": "0.2.0", "cniVersions": ["0.2.0", "1.1.0"], )"),
+              HasSubstr(value(conflist_entry).dump()));
 }
 
 TEST(Conflist, AListOfNothingElseIsNotEmptied) {
-  const std::string ours = std::string(R"({"cniVersion": "1.0.0", "name": "n", "plugins": [)") + entry + "]}";
+  const std::string ours = std::string(R"({"cniVersion": "1.0.0", "name": "n", "plugins": [)") + conflist_entry + "]}";
   try {
     static_cast<void>(without(ours));
     FAIL();

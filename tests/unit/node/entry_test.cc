@@ -22,7 +22,7 @@ std::string entry_for(std::string_view options) {
   return entry(testing::parse_text("sidetrack cni install " + std::string(options)));
 }
 
-NetworkConfiguration read(const std::string& made) {
+NetworkConfiguration read_entry(const std::string& made) {
   auto document = nlohmann::json::parse(made);
   document["cniVersion"] = "1.0.0";
   document["name"] = "net";
@@ -34,7 +34,7 @@ TEST(CniEntry, WithoutOptionsHasNoKeyOfThePlugin) {
 }
 
 TEST(CniEntry, EveryOptionIsAKeyThatThePluginTakes) {
-  const NetworkConfiguration made = read(
+  const NetworkConfiguration made = read_entry(
       entry_for("-u 1000 -g 1001 -p 16001 -z 16006 -e 16008 -t 7 -r 8 --redirect-dns --dual-stack --drop-invalid "
                 "--backend nftables "
                 "--exclude-namespaces kube-system,monitoring --plugin-log /var/log/cni.log --net-dir /run/net.d/"));
@@ -51,8 +51,8 @@ TEST(CniEntry, EveryOptionIsAKeyThatThePluginTakes) {
 
 TEST(CniEntry, OfAmbientPods) {
   const NetworkConfiguration made =
-      read(entry_for("--dataplane ambient --redirect-dns --dual-stack -p 16001 --probe-address 10.9.9.9 "
-                     "--probe-address6 fd00::9"));
+      read_entry(entry_for("--dataplane ambient --redirect-dns --dual-stack -p 16001 --probe-address 10.9.9.9 "
+                           "--probe-address6 fd00::9"));
   EXPECT_EQ(made.dataplane, Dataplane::ambient);
   EXPECT_THAT(made.ambient_options,
               ElementsAre("--envoy-port=16001", "--redirect-dns=true", "--dual-stack=true", "--dataplane=ambient",
@@ -60,13 +60,13 @@ TEST(CniEntry, OfAmbientPods) {
   // A pod with a sidecar has a sidecar's.
   EXPECT_THAT(made.options, ElementsAre("--proxy-uid=1337", "--proxy-gid=1337", "--envoy-port=16001",
                                         "--redirect-dns=true", "--capture-all-dns=true", "--dual-stack=true"));
-  EXPECT_EQ(read(entry_for("")).dataplane, Dataplane::sidecar);
-  EXPECT_THAT(read(entry_for("")).ambient_options, ::testing::IsEmpty());
+  EXPECT_EQ(read_entry(entry_for("")).dataplane, Dataplane::sidecar);
+  EXPECT_THAT(read_entry(entry_for("")).ambient_options, ::testing::IsEmpty());
 }
 
 TEST(CniEntry, OfEachBackendIsItsName) {
   for (const std::string backend : {"nftables", "iptables-nft", "iptables-legacy"}) {
-    EXPECT_THAT(read(entry_for("--backend " + backend)).options, Contains("--backend=" + backend));
+    EXPECT_THAT(read_entry(entry_for("--backend " + backend)).options, Contains("--backend=" + backend));
   }
 }
 

@@ -8,7 +8,7 @@
 namespace sidetrack::cni {
 namespace {
 
-Findings usual() {
+Findings usual_findings() {
   Findings made;
   made.state = PodState::differs;
   made.backends = {"iptables-nft", "nftables"};
@@ -26,21 +26,21 @@ const std::string written =
     R"("addresses":["10.0.0.1","fd00::1"],"ambient":true,"detail":"a \"detail\"\n\u001b[2J"})";
 
 TEST(Findings, AreToldWhole) {
-  EXPECT_EQ(text_of(usual()), written);
-  EXPECT_EQ(findings_of(written), usual());
+  EXPECT_EQ(text_of(usual_findings()), written);
+  EXPECT_EQ(findings_of(written), usual_findings());
   EXPECT_EQ(findings_of(text_of({})), Findings{});
   for (const PodState state : {PodState::as_recorded, PodState::repaired, PodState::differs, PodState::not_recorded,
                                PodState::gone, PodState::unknown}) {
-    Findings made = usual();
+    Findings made = usual_findings();
     made.state = state;
     EXPECT_EQ(findings_of(text_of(made)), made) << name(state);
   }
-  Findings hostile = usual();
+  Findings hostile = usual_findings();
   hostile.detail = "\xff";
   EXPECT_EQ(findings_of(text_of(hostile))->detail, "\xef\xbf\xbd");
 }
 
-std::string with(const std::string& before, const std::string& after) {
+std::string written_with(const std::string& before, const std::string& after) {
   std::string text = written;
   const std::size_t at = text.find(before);
   EXPECT_NE(at, std::string::npos) << before;
@@ -53,17 +53,20 @@ TEST(Findings, OfAnythingElseAreNone) {
         std::string("{\"state\":"), std::string(1, '\0'), std::string(100'000, '['),
         "{\"detail\":" + std::string(100'000, '['), written.substr(0, written.size() - 1), written + "x",
         // A key is missing, or one too many.
-        with("\"state\":\"differs\",", ""), with("\"ambient\":true,", ""),
-        with(",\"ambient\"", ",\"more\":1,\"ambient\""), with("\"state\"", "\"State\""),
+        written_with("\"state\":\"differs\",", ""), written_with("\"ambient\":true,", ""),
+        written_with(",\"ambient\"", ",\"more\":1,\"ambient\""), written_with("\"state\"", "\"State\""),
         // Another type.
-        with("\"differs\"", "2"), with("\"differs\"", "null"), with("\"differs\"", "[\"differs\"]"), with("true", "1"),
-        with("true", "\"true\""), with("[\"iptables-nft\",\"nftables\"]", "\"nftables\""),
-        with("[\"iptables-nft\",\"nftables\"]", "{\"0\":\"nftables\"}"), with("\"nftables\"]", "7]"),
-        with("\"10.0.0.1\"", "10"), with("\"10.0.0.1\"", "[[[[]]]]"), with("\"inbound TCP; outbound TCP\"", "{}"),
+        written_with("\"differs\"", "2"), written_with("\"differs\"", "null"),
+        written_with("\"differs\"", "[\"differs\"]"), written_with("true", "1"), written_with("true", "\"true\""),
+        written_with("[\"iptables-nft\",\"nftables\"]", "\"nftables\""),
+        written_with("[\"iptables-nft\",\"nftables\"]", "{\"0\":\"nftables\"}"), written_with("\"nftables\"]", "7]"),
+        written_with("\"10.0.0.1\"", "10"), written_with("\"10.0.0.1\"", "[[[[]]]]"),
+        written_with("\"inbound TCP; outbound TCP\"", "{}"),
         // No enumerator, no address.
-        with("\"differs\"", "\"Differs\""), with("\"differs\"", "\"\""), with("\"nftables\"", "\"ipfw\""),
-        with("\"Linkerd\"", "\"linkerd\""), with("\"Linkerd\"", "7"), with("\"10.0.0.1\"", "\"10.0.0.256\""),
-        with("\"10.0.0.1\"", "\"10.0.0.0/8\""), with("\"10.0.0.1\"", "\"\"")}) {
+        written_with("\"differs\"", "\"Differs\""), written_with("\"differs\"", "\"\""),
+        written_with("\"nftables\"", "\"ipfw\""), written_with("\"Linkerd\"", "\"linkerd\""),
+        written_with("\"Linkerd\"", "7"), written_with("\"10.0.0.1\"", "\"10.0.0.256\""),
+        written_with("\"10.0.0.1\"", "\"10.0.0.0/8\""), written_with("\"10.0.0.1\"", "\"\"")}) {
     EXPECT_EQ(findings_of(text), std::nullopt) << text.substr(0, 300);
   }
 }

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr const char* entry =
+constexpr const char* listed_entry =
     R"({"type": "sidetrack-cni", "capabilities": {"io.kubernetes.cri.pod-annotations": true}})";
 const std::string program = "the program";
 
@@ -37,7 +37,7 @@ std::string list(const std::string& plugins, const char* network = "net") {
   return as_value(fmt::format(R"({{"cniVersion": "1.0.0", "name": "{}", "plugins": [{}]}})", network, plugins));
 }
 const std::string bridge = list(R"({"type": "bridge"})");
-const std::string with_us = list(fmt::format(R"({{"type": "bridge"}},{})", entry));
+const std::string with_us = list(fmt::format(R"({{"type": "bridge"}},{})", listed_entry));
 const std::string single = R"({"cniVersion": "0.4.0", "name": "one", "type": "bridge"})";
 
 class CniInstallation : public ::testing::Test {
@@ -98,7 +98,7 @@ class CniInstallation : public ::testing::Test {
 
 TEST_F(CniInstallation, SaysWhatItDoesAndDoesItOnce) {
   put(net / "10-net.conflist", bridge);
-  const Outcome installed = install(folders, program, entry);
+  const Outcome installed = install(folders, program, listed_entry);
   EXPECT_EQ(lines(installed.done), fmt::format("installed 'sidetrack-cni', version {}\n"
                                                "'10-net.conflist': sidetrack-cni is the last plugin of network 'net'",
                                                version));
@@ -106,7 +106,7 @@ TEST_F(CniInstallation, SaysWhatItDoesAndDoesItOnce) {
   EXPECT_THAT(installed.warnings, IsEmpty());
   const std::map<std::string, std::string> both{{"10-net.conflist", with_us}, {"sidetrack-cni", program}};
   EXPECT_EQ(files(), both);
-  EXPECT_THAT(install(folders, program, entry).done, IsEmpty());
+  EXPECT_THAT(install(folders, program, listed_entry).done, IsEmpty());
 
   const Status found = status(folders, program);
   EXPECT_EQ(found.program.path, path);
@@ -118,7 +118,7 @@ TEST_F(CniInstallation, SaysWhatItDoesAndDoesItOnce) {
   EXPECT_EQ(found.configuration->network, "net");
   EXPECT_EQ(found.configuration->cni_version, "1.0.0");
   EXPECT_THAT(found.configuration->plugins, ElementsAre("bridge", "sidetrack-cni"));
-  EXPECT_EQ(found.configuration->entry, as_value(entry));
+  EXPECT_EQ(found.configuration->entry, as_value(listed_entry));
   EXPECT_THAT(found.problems, IsEmpty());
 
   const Outcome removed = uninstall(folders);
@@ -141,7 +141,7 @@ TEST_F(CniInstallation, GivesBackTheTextOfAListThatHasNotBeenChangedSince) {
     return std::string{std::istreambuf_iterator<char>(opened), {}};
   };
   put(file, text);
-  static_cast<void>(install(folders, program, entry));
+  static_cast<void>(install(folders, program, listed_entry));
   EXPECT_EQ(text_of(saved), text);
   static_cast<void>(install(folders, program, as_value(R"({"type": "sidetrack-cni", "uid": 7})")));
   EXPECT_EQ(text_of(saved), text) << "not one with an entry of ours";
@@ -149,7 +149,7 @@ TEST_F(CniInstallation, GivesBackTheTextOfAListThatHasNotBeenChangedSince) {
   EXPECT_EQ(text_of(file), text);
   EXPECT_FALSE(fs::exists(saved));
 
-  static_cast<void>(install(folders, program, entry));
+  static_cast<void>(install(folders, program, listed_entry));
   auto changed = nlohmann::ordered_json::parse(text_of(file));
   changed["plugins"][0]["mtu"] = 3;
   put(file, changed.dump());
@@ -159,7 +159,7 @@ TEST_F(CniInstallation, GivesBackTheTextOfAListThatHasNotBeenChangedSince) {
   EXPECT_FALSE(fs::exists(saved));
 
   // Its owner has taken the entry out already.
-  static_cast<void>(install(folders, program, entry));
+  static_cast<void>(install(folders, program, listed_entry));
   put(file, bridge);
   static_cast<void>(uninstall(folders));
   EXPECT_EQ(text_of(file), bridge);
@@ -169,7 +169,7 @@ TEST_F(CniInstallation, GivesBackTheTextOfAListThatHasNotBeenChangedSince) {
 // Another program, another mode, another entry: each is mended alone.
 TEST_F(CniInstallation, MendsWhatIsNotAsItShouldBe) {
   put(net / "10-net.conflist", bridge);
-  static_cast<void>(install(folders, program, entry));
+  static_cast<void>(install(folders, program, listed_entry));
   const std::string installed = fmt::format("installed 'sidetrack-cni', version {}", version);
   const std::string is_last = "'10-net.conflist': sidetrack-cni is the last plugin of network 'net'";
   struct Case {
@@ -179,12 +179,13 @@ TEST_F(CniInstallation, MendsWhatIsNotAsItShouldBe) {
     std::string done;
   };
   const fs::path configuration = net / "10-net.conflist";
-  for (const Case& each : {Case{path, "another", 0755, installed}, Case{path, program, 0700, installed},
-                           Case{configuration, with_us, 0644, is_last}, Case{configuration, bridge, 0600, is_last},
-                           Case{configuration, list(std::string(entry) + R"(, {"type": "bridge"})"), 0600, is_last}}) {
+  for (const Case& each :
+       {Case{path, "another", 0755, installed}, Case{path, program, 0700, installed},
+        Case{configuration, with_us, 0644, is_last}, Case{configuration, bridge, 0600, is_last},
+        Case{configuration, list(std::string(listed_entry) + R"(, {"type": "bridge"})"), 0600, is_last}}) {
     put(each.file, each.text, each.mode);
-    EXPECT_EQ(lines(install(folders, program, entry).done), each.done) << each.text;
-    EXPECT_THAT(install(folders, program, entry).done, IsEmpty());
+    EXPECT_EQ(lines(install(folders, program, listed_entry).done), each.done) << each.text;
+    EXPECT_THAT(install(folders, program, listed_entry).done, IsEmpty());
     EXPECT_EQ(said_by_status(), "");
   }
 }
@@ -226,8 +227,8 @@ TEST_F(CniInstallation, SaysWhyTheEntryDoesNotCount) {
   EXPECT_EQ(found(R"({"type": "bridge"})"), "'10-net.conflist': sidetrack-cni is not among the plugins");
   const std::string not_last =
       "'10-net.conflist': sidetrack-cni is not the last plugin, or not the only one of its kind";
-  EXPECT_EQ(found(std::string(entry) + R"(, {"type": "bridge"})"), not_last);
-  EXPECT_EQ(found(fmt::format("{0}, {0}", entry)), not_last);
+  EXPECT_EQ(found(std::string(listed_entry) + R"(, {"type": "bridge"})"), not_last);
+  EXPECT_EQ(found(fmt::format("{0}, {0}", listed_entry)), not_last);
 
   put(net / "05-old.json", "{");
   put(net / "90-new.conf", "{");
@@ -243,7 +244,7 @@ TEST_F(CniInstallation, SaysWhyTheEntryDoesNotCount) {
   EXPECT_EQ(said_by_status(),
             "'net/a.conf' comes after sidetrack-cni: say \"loadOnlyInlinedPlugins\": true in '10-net.conflist', or "
             "remove it");
-  EXPECT_EQ(lines(install(folders, program, entry).problems), said_by_status());
+  EXPECT_EQ(lines(install(folders, program, listed_entry).problems), said_by_status());
   fs::remove_all(net / "net");
 
   fs::remove(net / "10-net.conflist");
@@ -286,7 +287,7 @@ TEST_F(CniInstallation, SaysWhatThePluginWouldRefuse) {
 TEST_F(CniInstallation, SaysThatTheFolderIsAnotherOrTheChainAnotherMeshs) {
   const auto both = [&](const std::string& plugins) {
     put(net / "10-net.conflist", list(plugins));
-    const Outcome installed = install(folders, program, entry);
+    const Outcome installed = install(folders, program, listed_entry);
     EXPECT_EQ(lines(installed.problems), said_by_status());
     return said_by_status();
   };
@@ -359,7 +360,7 @@ TEST_F(CniInstallation, LooksAtWhatARuntimeLooksAt) {
   put(net / "20-b.conflist", list(R"({"type": "ptp"})", "b"));
   put(net / "10-a.json", single);
   EXPECT_EQ(status(folders, program).configuration->network, "one");
-  EXPECT_EQ(lines(install(folders, program, entry).problems),
+  EXPECT_EQ(lines(install(folders, program, listed_entry).problems),
             fmt::format("'{}': cannot be read: No such file or directory (ENOENT); the runtime may still load it, or, "
                         "like containerd, none of the files after it",
                         "02-link.conflist"));
@@ -377,7 +378,7 @@ TEST_F(CniInstallation, AListIsMadeBesideASinglePlugin) {
         "'10-net-sidetrack.conflist': sidetrack-cni is the last plugin of network '{}'; '{}', of "
         "which it is made, stays as it is";
     put(net / name, single);
-    EXPECT_EQ(lines(install(folders, program, entry).done),
+    EXPECT_EQ(lines(install(folders, program, listed_entry).done),
               fmt::format("installed 'sidetrack-cni', version {}\n", version) +
                   fmt::format(fmt::runtime(is_last), "one", name));
     auto now = files();
@@ -386,12 +387,12 @@ TEST_F(CniInstallation, AListIsMadeBesideASinglePlugin) {
     EXPECT_LT(made, name) << "a runtime takes the first one";
     EXPECT_EQ(said_by_status(), "");
     EXPECT_EQ(status(folders, program).configuration->path, net / made);
-    EXPECT_THAT(install(folders, program, entry).done, IsEmpty());
+    EXPECT_THAT(install(folders, program, listed_entry).done, IsEmpty());
     // Its owner writes it anew.
     const std::string newer = R"({"cniVersion": "0.4.0", "name": "two", "type": "bridge"})";
     put(net / name, newer);
     EXPECT_EQ(said_by_status(), "'10-net-sidetrack.conflist' is not made of its single plugin as that is now");
-    EXPECT_EQ(lines(install(folders, program, entry).done), fmt::format(fmt::runtime(is_last), "two", name));
+    EXPECT_EQ(lines(install(folders, program, listed_entry).done), fmt::format(fmt::runtime(is_last), "two", name));
     EXPECT_EQ(files()[name], newer);
     // Its owner takes it away, for good: it does not come back.
     put(net / "20-net.conflist", bridge);
@@ -399,18 +400,19 @@ TEST_F(CniInstallation, AListIsMadeBesideASinglePlugin) {
     EXPECT_EQ(said_by_status(),
               "'10-net-sidetrack.conflist' was left when the file that it is made of was removed\n"
               "'20-net.conflist': sidetrack-cni is not among the plugins");
-    EXPECT_EQ(lines(install(folders, program, entry).done),
+    EXPECT_EQ(lines(install(folders, program, listed_entry).done),
               "'20-net.conflist': sidetrack-cni is the last plugin of network 'net'\n"
               "removed '10-net-sidetrack.conflist'");
     put(net / name, single);
-    static_cast<void>(install(folders, program, entry));
+    static_cast<void>(install(folders, program, listed_entry));
     EXPECT_EQ(said_by_status(), "") << "it is back";
     static_cast<void>(uninstall(folders));
     EXPECT_EQ(files(), (std::map<std::string, std::string>{{name, single}, {"20-net.conflist", bridge}}));
     fs::remove(net / "20-net.conflist");
-    static_cast<void>(install(folders, program, entry));
+    static_cast<void>(install(folders, program, listed_entry));
     fs::remove(net / name);
-    EXPECT_NE(refusal([&] { return install(folders, program, entry); }), "") << "nothing is left to be the last of";
+    EXPECT_NE(refusal([&] { return install(folders, program, listed_entry); }), "")
+        << "nothing is left to be the last of";
     EXPECT_EQ(files(), (std::map<std::string, std::string>{{"sidetrack-cni", program}}));
     fs::remove(path);
   }
@@ -429,16 +431,16 @@ TEST_F(CniInstallation, MultusIsMoved) {
   put(fs::path(folders.programs) / "bridge", "");
   put(net / "00-multus.conf", multus);
   put(net / "10-net.conflist", bridge);
-  EXPECT_EQ(lines(install(folders, program, entry).done),
+  EXPECT_EQ(lines(install(folders, program, listed_entry).done),
             fmt::format("installed 'sidetrack-cni', version {}\n"
                         "'00-multus.conflist': sidetrack-cni is the last plugin of network 'multus-cni-network'; "
                         "'00-multus.conf' is moved to '00-multus.conf.sidetrack-saved'",
                         version));
   EXPECT_EQ(files()["00-multus.conf.sidetrack-saved"], multus);
-  EXPECT_THAT(install(folders, program, entry).done, IsEmpty());
+  EXPECT_THAT(install(folders, program, listed_entry).done, IsEmpty());
   const std::string newer = R"({"cniVersion": "0.3.1", "name": "two", "type": "multus-shim"})";
   put(net / "00-multus.conf", newer);
-  EXPECT_EQ(lines(install(folders, program, entry).done).substr(0, 72),
+  EXPECT_EQ(lines(install(folders, program, listed_entry).done).substr(0, 72),
             "'00-multus.conflist': sidetrack-cni is the last plugin of network 'two';");
   EXPECT_EQ(files()["00-multus.conf.sidetrack-saved"], newer);
   EXPECT_EQ(files().count("00-multus.conf"), 0U);
@@ -473,7 +475,7 @@ TEST_F(CniInstallation, TheProgramStaysForPodsThatWereMadeWithIt) {
       "'sidetrack-cni' is kept: CRI-O needs it to remove the pods that were created with it; run it again when they "
       "are gone; --now removes it at once";
   const auto uninstalled = [&](bool at_once = false) {
-    static_cast<void>(install(folders, program, entry));
+    static_cast<void>(install(folders, program, listed_entry));
     const Outcome outcome = uninstall(folders, at_once);
     EXPECT_EQ(files()["10-net.conflist"], bridge);
     EXPECT_EQ(fs::exists(path), !outcome.warnings.empty());
@@ -508,7 +510,7 @@ TEST_F(CniInstallation, TheProgramStaysForPodsThatWereMadeWithIt) {
 // containerd calls DEL for the plugins that the configuration names by then: of a pod that ends later the record stays.
 TEST_F(CniInstallation, TheProgramDoesNotStayForPodsThatHaveEnded) {
   put(net / "10-net.conflist", bridge);
-  static_cast<void>(install(folders, program, entry));
+  static_cast<void>(install(folders, program, listed_entry));
   Record ended;
   ended.container_id = "ended";
   ended.netns = root.path() / "ended";
@@ -524,7 +526,7 @@ TEST_F(CniInstallation, TheProgramDoesNotStayForPodsThatHaveEnded) {
 }
 
 TEST_F(CniInstallation, RefusesWhatItCannotDoBeforeItDoesAnything) {
-  const auto refused = [&] { return refusal([&] { return install(folders, program, entry); }); };
+  const auto refused = [&] { return refusal([&] { return install(folders, program, listed_entry); }); };
   EXPECT_EQ(refused(), fmt::format("'{}' holds no network configuration; install the primary network plugin first; "
                                    "--watch waits for it",
                                    net.string()));

@@ -17,13 +17,13 @@ using ::testing::HasSubstr;
 using testing::parse_text;
 using testing::Variables;
 
-struct Case {
+struct Refusal {
   std::string_view arguments;  // separated by blanks; '' is the empty one
   std::string message;
   std::string_view hint = "";
 };
 
-void expect(const std::vector<Case>& cases, const Variables& variables = {}) {
+void expect_refused(const std::vector<Refusal>& cases, const Variables& variables = {}) {
   for (const auto& [arguments, message, hint] : cases) {
     SCOPED_TRACE(arguments);
     try {
@@ -77,7 +77,7 @@ TEST(ParseError, Ports) {
     expect_refused(flag, spelled, "the lower port of a range first", {"90-80", "65535-1"});
   }
   const std::string what = "-d, --istio-local-exclude-ports: ";
-  expect({
+  expect_refused({
       {"sidetrack -d 80,9000:9100", what + "'9000:9100': expected a port from 1 to 65535, or a range such as 9000-9100",
        "write the range with a dash: 9000-9100"},
       {"sidetrack -d 443:80", what + "'443:80': expected a port from 1 to 65535, or a range such as 9000-9100",
@@ -102,7 +102,7 @@ TEST(ParseError, AddressRanges) {
   expect_refused("--include-inbound-ranges", "--include-inbound-ranges", expected, values);
   expect_refused("--exclude-inbound-ranges", "--exclude-inbound-ranges", expected, values);
   expect_refused("--exclude-inbound-ranges", "--exclude-inbound-ranges", "address ranges, not everything", {"*"});
-  expect({
+  expect_refused({
       {"sidetrack --exclude-inbound-ranges *", "--exclude-inbound-ranges: '*': expected address ranges, not everything",
        "to leave all inbound traffic alone, leave out -b, --istio-inbound-ports"},
       {"sidetrack --include-inbound-ranges 10.0.0.0/8,*",
@@ -146,7 +146,7 @@ TEST(ParseError, InterfaceNames) {
   expect_refused("-c", "-c, --istio-exclude-interfaces", beginning, {"+"});
   expect_refused("-k", "-k, --kube-virt-interfaces", beginning, {"+"});
   const std::string what = "-c, --istio-exclude-interfaces: ";
-  expect({
+  expect_refused({
       {"sidetrack -c eth*", what + "'eth*': expected " + std::string(expected),
        "eth+ stands for every interface with that prefix"},
       {"sidetrack -c e\xff*", what + "'e\\xff*': expected " + std::string(expected),
@@ -231,7 +231,7 @@ TEST(ParseError, Logging) {
 }
 
 TEST(ParseError, NameTheItemOfAList) {
-  expect({
+  expect_refused({
       {"sidetrack -d 15090,x,15020",
        "-d, --istio-local-exclude-ports: 'x': expected a port from 1 to 65535, or a range such as 9000-9100",
        "if the shell expanded a bare * to file names: this option takes no *; -d '' is the empty list"},
@@ -243,7 +243,7 @@ TEST(ParseError, NameTheItemOfAList) {
 }
 
 TEST(ParseError, EverythingAndAListExcludeEachOther) {
-  expect({
+  expect_refused({
       {"sidetrack -b *,80", "-b, --istio-inbound-ports: '80': expected either '*' alone, or a list without it"},
       {"sidetrack -b 80 -b *", "-b, --istio-inbound-ports: '*': expected either '*' alone, or a list without it"},
       {"sidetrack -i *,::/0", "-i, --istio-service-cidr: '::/0': expected either '*' alone, or a list without it"},
@@ -251,7 +251,7 @@ TEST(ParseError, EverythingAndAListExcludeEachOther) {
 }
 
 TEST(ParseError, RecogniseAnExpandedAsterisk) {
-  expect({
+  expect_refused({
       {"sidetrack -b CMakeLists.txt src",
        "-b, --istio-inbound-ports: 'CMakeLists.txt': expected a port from 1 to 65535, or a range such as 9000-9100",
        "if the shell expanded a bare * to file names, quote it: -b '*'"},
@@ -271,7 +271,7 @@ TEST(ParseError, RecogniseAnExpandedAsterisk) {
 TEST(ParseError, WordsThatDoNotBelong) {
   const std::string_view quote =
       "quote '*' so that the shell does not expand it; separate the items of a list with commas only";
-  expect({
+  expect_refused({
       {"sidetrack apply now", "'now': not expected here", quote},
       {"sidetrack apply ++", "'++': not expected here", "sidetrack apply --help lists the options"},
       {"sidetrack apply -x -- -b", "'-b': not expected after '--'", quote},
@@ -328,7 +328,7 @@ TEST(ParseError, WordsThatDoNotBelong) {
 }
 
 TEST(ParseError, UnknownCommandsSuggestTheNearest) {
-  expect({
+  expect_refused({
       {"sidetrack aply", "'aply' is not a command", "did you mean apply?"},
       {"sidetrack rendre", "'rendre' is not a command", "did you mean render?"},
       {"sidetrack istio-iptable -p 1", "'istio-iptable' is not a command", "did you mean istio-iptables?"},
@@ -340,7 +340,7 @@ TEST(ParseError, UnknownCommandsSuggestTheNearest) {
 }
 
 TEST(ParseError, UnknownOptionsSuggestTheNearest) {
-  expect({
+  expect_refused({
       {"sidetrack --envoy-prot 15001", "--envoy-prot: not an option of apply", "did you mean --envoy-port?"},
       {"sidetrack --istio-inbound-port=80", "--istio-inbound-port: not an option of apply",
        "did you mean --istio-inbound-ports?"},
@@ -401,7 +401,7 @@ TEST(ParseError, EveryMistypedCommandAndOptionIsGuessed) {
 
 TEST(ParseError, TheVersionIsAskedOfTheProgram) {
   const std::string_view hint = "did you mean sidetrack --version?";
-  expect({
+  expect_refused({
       {"sidetrack --vers", "--vers: not an option of apply", hint},
       {"sidetrack --verison", "--verison: not an option of apply", hint},
       {"sidetrack -V", "-V: not an option of apply", hint},
@@ -411,7 +411,7 @@ TEST(ParseError, TheVersionIsAskedOfTheProgram) {
 }
 
 TEST(ParseError, OptionsOfOtherCommandsNameThem) {
-  expect({
+  expect_refused({
       {"sidetrack apply --watch", "--watch: not an option of apply", "it belongs to: show, cni"},
       {"sidetrack show -p 15001", "-p: not an option of show",
        "it belongs to: apply, render, diff, verify, explain, map, lint, cni"},
@@ -425,7 +425,7 @@ TEST(ParseError, OptionsOfOtherCommandsNameThem) {
 }
 
 TEST(ParseError, CombinationsWithoutEffect) {
-  expect({
+  expect_refused({
       {"sidetrack show --netns blue --pid 1",
        "--netns, --pid and --network-namespace exclude each other: give one of them"},
       {"sidetrack --network-namespace /a --pid 1",
@@ -466,7 +466,7 @@ TEST(ParseError, CombinationsWithoutEffect) {
   const std::string sides =
       "each is a file that `sidetrack render --format json` or `sidetrack show --json` has written, or a pod: pid:PID, "
       "netns:NAME; without them, the live rules are compared with those that the options ask for";
-  expect({
+  expect_refused({
       {"sidetrack diff --effect a.json", "diff --effect: 1 file or pod given: expected two, or none", sides},
       {"sidetrack diff --effect a b c", "diff --effect: 3 files or pods given: expected two, or none", sides},
       {"sidetrack diff --effect - -", "diff --effect: standard input is given twice"},
@@ -559,7 +559,7 @@ TEST(ParseError, NoOptionLacksItsValue) {
       EXPECT_THAT(error_of({"--help"}), HasSubstr(spelled(flag) + ": no value: expected "));
     }
   }
-  expect({
+  expect_refused({
       {"sidetrack apply -i * -x", "-x, --istio-service-exclude-cidr: no value: expected CIDRS",
        "-x '' is the empty list"},
       {"istio-iptables -i * -x", "-x, --istio-service-exclude-cidr: no value: expected CIDRS",
@@ -613,7 +613,7 @@ TEST(ParseError, VariablesAreNamedWithTheirValue) {
                                  ? "to leave all outbound traffic alone, leave out -i, --istio-service-cidr"
                              : variable.starts_with("PROXY_") ? "give the number: id NAME prints it"
                                                               : "";
-    expect({{"sidetrack apply", message, hint}}, {{variable, value}});
+    expect_refused({{"sidetrack apply", message, hint}}, {{variable, value}});
   }
 }
 
@@ -622,14 +622,15 @@ TEST(ParseError, TooManyOwnerGroups) {
   for (int gid = 1; gid < 64; ++gid) groups += "," + std::to_string(gid);
   EXPECT_NO_THROW(parse_text("sidetrack apply", {{"ISTIO_OUTBOUND_OWNER_GROUPS", groups}}));
   groups += ",64";
-  expect({{"sidetrack apply",
-           "ISTIO_OUTBOUND_OWNER_GROUPS: '" + excerpt(groups) + "': expected at most 64 groups, not 65"}},
-         {{"ISTIO_OUTBOUND_OWNER_GROUPS", groups}});
+  expect_refused({{"sidetrack apply",
+                   "ISTIO_OUTBOUND_OWNER_GROUPS: '" + excerpt(groups) + "': expected at most 64 groups, not 65"}},
+                 {{"ISTIO_OUTBOUND_OWNER_GROUPS", groups}});
 }
 
 TEST(ParseError, OwnerGroupsAreEverythingOrAList) {
-  expect({{"sidetrack apply", "ISTIO_OUTBOUND_OWNER_GROUPS: 'java': expected either '*' alone, or a list without it"}},
-         {{"ISTIO_OUTBOUND_OWNER_GROUPS", "*,java"}});
+  expect_refused(
+      {{"sidetrack apply", "ISTIO_OUTBOUND_OWNER_GROUPS: 'java': expected either '*' alone, or a list without it"}},
+      {{"ISTIO_OUTBOUND_OWNER_GROUPS", "*,java"}});
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 using testing::parse_arguments;
 using testing::TemporaryFile;
 
-std::string error_of(const std::string& argument) {
+std::string error_of_list(const std::string& argument) {
   try {
     parse_arguments({"sidetrack", argument});
   } catch (const Error& error) {
@@ -59,9 +59,9 @@ TEST(ListFile, MayHoldTheAsteriskAndComeFromTheEnvironment) {
 
 TEST(ListFile, NamesFileLineAndValueOfAnError) {
   const TemporaryFile file("10.0.0.0/8\n# more\n192.168.0.0/16, 10.0.0.0/99\n");
-  EXPECT_EQ(error_of("-x@" + file.path()), "-x, --istio-service-exclude-cidr: " + file.path() +
-                                               ", line 3: '10.0.0.0/99': expected an address range such as "
-                                               "10.0.0.0/8 or fd00::/8");
+  EXPECT_EQ(error_of_list("-x@" + file.path()), "-x, --istio-service-exclude-cidr: " + file.path() +
+                                                    ", line 3: '10.0.0.0/99': expected an address range such as "
+                                                    "10.0.0.0/8 or fd00::/8");
 }
 
 // What reads as text as far as a zero byte would hide the rest.
@@ -78,19 +78,19 @@ TEST(ListFile, WithZeroBytesIsRefused) {
             "1"},
        }) {
     const TemporaryFile file(content);
-    EXPECT_EQ(error_of("-x@" + file.path()), "-x, --istio-service-exclude-cidr: " + file.path() + ", line " + line +
-                                                 ": a zero byte: expected a list as text");
+    EXPECT_EQ(error_of_list("-x@" + file.path()), "-x, --istio-service-exclude-cidr: " + file.path() + ", line " +
+                                                      line + ": a zero byte: expected a list as text");
   }
 }
 
 TEST(ListFile, ThatCannotBeRead) {
   EXPECT_EQ(
-      error_of("-x@/nonexistent/list"),
+      error_of_list("-x@/nonexistent/list"),
       "-x, --istio-service-exclude-cidr: cannot read the list /nonexistent/list: No such file or directory (ENOENT)");
-  EXPECT_EQ(error_of("-x@/"), "-x, --istio-service-exclude-cidr: cannot read the list /: Is a directory (EISDIR)");
-  EXPECT_EQ(error_of("-x@/dev/zero"),
+  EXPECT_EQ(error_of_list("-x@/"), "-x, --istio-service-exclude-cidr: cannot read the list /: Is a directory (EISDIR)");
+  EXPECT_EQ(error_of_list("-x@/dev/zero"),
             "-x, --istio-service-exclude-cidr: cannot read the list /dev/zero: File too large (EFBIG)");
-  EXPECT_EQ(error_of("-x@"), "-x, --istio-service-exclude-cidr: '@': expected the name of a file after the @");
+  EXPECT_EQ(error_of_list("-x@"), "-x, --istio-service-exclude-cidr: '@': expected the name of a file after the @");
 }
 
 TEST(ListFile, HoldsManyRanges) {

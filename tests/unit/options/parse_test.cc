@@ -138,13 +138,13 @@ std::string field(const CommandLine& line, std::string_view which) {
   return fields.at(which)();
 }
 
-struct Case {
+struct Taken {
   std::string arguments;  // separated by blanks; '' is the empty one
   std::string_view which;
   std::string_view expected;
 };
 
-void expect(const std::vector<Case>& cases, const Variables& variables = {}) {
+void expect_taken(const std::vector<Taken>& cases, const Variables& variables = {}) {
   for (const auto& [arguments, which, expected] : cases) {
     SCOPED_TRACE(arguments);
     try {
@@ -156,7 +156,7 @@ void expect(const std::vector<Case>& cases, const Variables& variables = {}) {
 }
 
 TEST(Parse, ChoosesTheCommand) {
-  expect({
+  expect_taken({
       {"sidetrack", "help", "true"},
       {"sidetrack", "command", "none"},
       {"sidetrack", "drop_in", "false"},
@@ -190,7 +190,7 @@ TEST(Parse, ChoosesTheCommand) {
 }
 
 TEST(Parse, KnowsTheDropInForms) {
-  expect({
+  expect_taken({
       {"sidetrack -p 15001", "drop_in", "true"},
       {"sidetrack -p 15001", "command", "apply"},
       {"sidetrack --envoy-port=15001", "drop_in", "true"},
@@ -212,14 +212,14 @@ TEST(Parse, CleansAsIstioCleanIptables) {
   for (const std::string program : {"istio-clean-iptables", "/usr/local/bin/istio-clean-iptables",
                                     "sidetrack istio-clean-iptables", "istio-iptables istio-clean-iptables"}) {
     for (const std::string options : {"", " -u 1337 -g 1337 --redirect-dns", " -n"}) {
-      expect({
+      expect_taken({
           {program + options, "drop_in", "true"},
           {program + options, "help", "false"},
           {program + options, "command", "apply"},
           {program + options, "cleanup_only", "true"},
       });
     }
-    expect({{program + " --help", "help", "true"}});
+    expect_taken({{program + " --help", "help", "true"}});
   }
 }
 
@@ -236,9 +236,9 @@ TEST(Parse, TakesOptionsOfOlderReleases) {
     EXPECT_NE(line.warnings[0].find("--" + name + ": of "), std::string::npos) << line.warnings[0];
     EXPECT_TRUE(parse_text("istio-iptables -p 1").warnings.empty());
   }
-  expect({{"sidetrack -p 1", "capture_all_dns", "true"}, {"sidetrack -p 1", "redirect_dns", "true"}},
-         {{"ISTIO_META_DNS_CAPTURE", "ALL"}});
-  expect({{"sidetrack -p 1", "capture_all_dns", "false"}}, {{"ISTIO_META_DNS_CAPTURE", "true"}});
+  expect_taken({{"sidetrack -p 1", "capture_all_dns", "true"}, {"sidetrack -p 1", "redirect_dns", "true"}},
+               {{"ISTIO_META_DNS_CAPTURE", "ALL"}});
+  expect_taken({{"sidetrack -p 1", "capture_all_dns", "false"}}, {{"ISTIO_META_DNS_CAPTURE", "true"}});
   EXPECT_THROW(static_cast<void>(parse_text("sidetrack --redirect-dns=ALL")), Error);
   EXPECT_THROW(static_cast<void>(parse_text("sidetrack --clean=perhaps")), Error);
   const Variables loopback{{"DISABLE_REDIRECTION_ON_LOCAL_LOOPBACK", "1"}};
@@ -307,12 +307,12 @@ TEST(Parse, HasUpstreamsDefaults) {
            {"color", "0"},
            {"printed", "ipv4,ipv6"},
        }) {
-    expect({{"sidetrack apply", which, expected}});
+    expect_taken({{"sidetrack apply", which, expected}});
   }
 }
 
 TEST(Parse, TakesEveryOptionOfIstio) {
-  expect({
+  expect_taken({
       {"sidetrack -p 1", "proxy_port", "1"},
       {"sidetrack --envoy-port 65535", "proxy_port", "65535"},
       {"sidetrack -z 2", "inbound_port", "2"},
@@ -383,7 +383,7 @@ TEST(Parse, TakesEveryOptionOfIstio) {
 }
 
 TEST(Parse, TakesTheLoggingFlags) {
-  expect({
+  expect_taken({
       {"sidetrack --log_output_level=default:info", "log.level", "1"},
       {"sidetrack --log_output_level debug", "log.level", "0"},
       {"sidetrack --log_output_level all:warn", "log.level", "2"},
@@ -405,7 +405,7 @@ TEST(Parse, TakesTheLoggingFlags) {
 }
 
 TEST(Parse, TakesOurOwnOptions) {
-  expect({
+  expect_taken({
       {"sidetrack apply --backend auto", "backend", "any"},
       {"sidetrack apply --backend nftables", "backend", "nftables"},
       {"sidetrack show --backend iptables-nft", "backend", "iptables-nft"},
@@ -465,7 +465,7 @@ TEST(Parse, TakesOurOwnOptions) {
 }
 
 TEST(Parse, WhatTouchesNothingIsADryRun) {
-  expect({
+  expect_taken({
       {"sidetrack render", "dry_run", "true"},
       {"sidetrack explain out tcp :80 --plan", "dry_run", "true"},
       {"sidetrack explain out tcp :80", "dry_run", "false"},
@@ -475,7 +475,7 @@ TEST(Parse, WhatTouchesNothingIsADryRun) {
 }
 
 TEST(Parse, ReadsTheFormsOfPflag) {
-  expect({
+  expect_taken({
       {"sidetrack -p15001", "proxy_port", "15001"},
       {"sidetrack -p=15001", "proxy_port", "15001"},
       {"sidetrack -p 15001", "proxy_port", "15001"},
@@ -553,7 +553,7 @@ TEST(Parse, NoWordsLeadToAnythingButUsage) {
 
 // Of istio-iptables' own lists manifests leave out the empty value.
 TEST(Parse, AListBeforeAnotherOptionMayBeEmpty) {
-  expect({
+  expect_taken({
       {"sidetrack -x -b *", "inbound_ports", "*"},
       {"sidetrack -x -b *", "outbound_exclude_ranges", ""},
       {"sidetrack -x '' -b *", "inbound_ports", "*"},
@@ -577,16 +577,16 @@ TEST(Parse, TheWordAfterAListOfInterfacesIsNoOption) {
                                       {"--kube-virt-interfaces", "virtual_interfaces"}}) {
     for (const char* word : {"--cleanup-only", "-n", "--", "--proxy-uid=0", "-b1", "-net"}) {
       const std::string line = std::string("sidetrack ") + option + " " + word + " -d 1";
-      expect({{line, field, word},
-              {line, "cleanup_only", "false"},
-              {line, "dry_run", "false"},
-              {line, "inbound_exclude_ports", "1"}});
+      expect_taken({{line, field, word},
+                    {line, "cleanup_only", "false"},
+                    {line, "dry_run", "false"},
+                    {line, "inbound_exclude_ports", "1"}});
     }
   }
 }
 
 TEST(Parse, ListsAddUpAndDropEmptyItems) {
-  expect({
+  expect_taken({
       {"sidetrack -d 6000,7000,", "inbound_exclude_ports", "6000,7000"},
       {"sidetrack -d ,,1,,2,", "inbound_exclude_ports", "1,2"},
       {"sidetrack -d 1 -d 2,3", "inbound_exclude_ports", "1,2,3"},
@@ -598,7 +598,7 @@ TEST(Parse, ListsAddUpAndDropEmptyItems) {
 }
 
 TEST(Parse, DurationsAreThoseOfGo) {
-  expect({
+  expect_taken({
       {"sidetrack --probe-timeout 5s", "probe_timeout", "5000000000ns"},
       {"sidetrack --probe-timeout 1m30s", "probe_timeout", "90000000000ns"},
       {"sidetrack --probe-timeout 1.5h", "probe_timeout", "5400000000000ns"},
@@ -665,35 +665,35 @@ TEST(Parse, TakesTheEnvironment) {
            {"ENVOY_USER", "", "envoy_user", "istio-proxy"},
        }) {
     SCOPED_TRACE(variable);
-    expect({{"sidetrack istio-iptables", which, expected}}, {{variable, value}});
+    expect_taken({{"sidetrack istio-iptables", which, expected}}, {{variable, value}});
   }
 }
 
 TEST(Parse, TheCommandLineWinsOverTheEnvironment) {
-  expect({{"sidetrack -p 9", "proxy_port", "9"}}, {{"ENVOY_PORT", "1"}});
-  expect({{"sidetrack -d 9", "inbound_exclude_ports", "9"}}, {{"ISTIO_LOCAL_EXCLUDE_PORTS", "1"}});
-  expect({{"sidetrack -b ''", "inbound_ports", ""}}, {{"ISTIO_INBOUND_PORTS", "*"}});
-  expect({{"sidetrack -d -u 7", "inbound_exclude_ports", ""}}, {{"ISTIO_LOCAL_EXCLUDE_PORTS", "1"}});
-  expect({{"sidetrack --dual-stack=false", "dual_stack", "false"}}, {{"ISTIO_DUAL_STACK", "true"}});
-  expect({{"sidetrack -p 9", "proxy_port", "9"}}, {{"ENVOY_PORT", "not looked at"}});
+  expect_taken({{"sidetrack -p 9", "proxy_port", "9"}}, {{"ENVOY_PORT", "1"}});
+  expect_taken({{"sidetrack -d 9", "inbound_exclude_ports", "9"}}, {{"ISTIO_LOCAL_EXCLUDE_PORTS", "1"}});
+  expect_taken({{"sidetrack -b ''", "inbound_ports", ""}}, {{"ISTIO_INBOUND_PORTS", "*"}});
+  expect_taken({{"sidetrack -d -u 7", "inbound_exclude_ports", ""}}, {{"ISTIO_LOCAL_EXCLUDE_PORTS", "1"}});
+  expect_taken({{"sidetrack --dual-stack=false", "dual_stack", "false"}}, {{"ISTIO_DUAL_STACK", "true"}});
+  expect_taken({{"sidetrack -p 9", "proxy_port", "9"}}, {{"ENVOY_PORT", "not looked at"}});
 }
 
 TEST(Parse, OfTwoVariablesTheSecondWins) {
-  expect({{"sidetrack -p 1", "redirect_dns", "false"}},
-         {{"REDIRECT_DNS", "true"}, {"ISTIO_META_DNS_CAPTURE", "false"}});
-  expect({{"sidetrack -p 1", "drop_invalid", "true"}}, {{"DROP_INVALID", "false"}, {"INVALID_DROP", "true"}});
-  expect({{"sidetrack -p 1", "dual_stack", "true"}}, {{"DUAL_STACK", "true"}, {"ISTIO_DUAL_STACK", ""}});
+  expect_taken({{"sidetrack -p 1", "redirect_dns", "false"}},
+               {{"REDIRECT_DNS", "true"}, {"ISTIO_META_DNS_CAPTURE", "false"}});
+  expect_taken({{"sidetrack -p 1", "drop_invalid", "true"}}, {{"DROP_INVALID", "false"}, {"INVALID_DROP", "true"}});
+  expect_taken({{"sidetrack -p 1", "dual_stack", "true"}}, {{"DUAL_STACK", "true"}, {"ISTIO_DUAL_STACK", ""}});
 }
 
 TEST(Parse, AnEmptyVariableSaysNothingWhereEmptyIsNoValue) {
-  expect({{"sidetrack apply", "proxy_port", "15001"}}, {{"ENVOY_PORT", ""}});
-  expect({{"sidetrack apply", "dual_stack", "false"}}, {{"DUAL_STACK", ""}});
-  expect({{"sidetrack apply", "probe_timeout", "5000000000ns"}}, {{"PROBE_TIMEOUT", ""}});
+  expect_taken({{"sidetrack apply", "proxy_port", "15001"}}, {{"ENVOY_PORT", ""}});
+  expect_taken({{"sidetrack apply", "dual_stack", "false"}}, {{"DUAL_STACK", ""}});
+  expect_taken({{"sidetrack apply", "probe_timeout", "5000000000ns"}}, {{"PROBE_TIMEOUT", ""}});
 }
 
 // What Kubernetes sets for a service named "envoy".
 TEST(Parse, PassesOverServiceLinks) {
-  expect({{"sidetrack apply", "proxy_port", "15001"}}, {{"ENVOY_PORT", "tcp://10.96.3.4:9901"}});
+  expect_taken({{"sidetrack apply", "proxy_port", "15001"}}, {{"ENVOY_PORT", "tcp://10.96.3.4:9901"}});
 }
 
 TEST(Parse, OnlyCommandsThatMakeRulesReadTheEnvironment) {

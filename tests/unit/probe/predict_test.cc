@@ -9,7 +9,7 @@
 namespace sidetrack::probe {
 namespace {
 
-Attempt to(const char* address, std::uint16_t port) {
+Attempt attempt_to(const char* address, std::uint16_t port) {
   return {.as = {1000, 1000}, .from = {}, .to = {*Address::parse(address), port}};
 }
 std::string chains_of(const Trial& trial) {
@@ -22,11 +22,11 @@ std::string chains_of(const Trial& trial) {
 TEST(Predict, WhereItEndsAndByWhichRules) {
   const Plan plan = planned("-i * -x 10.9.0.0/16");
   const Planned in{plan, assumed_pod(plan)};
-  const Trial caught = predict(in, to("192.0.2.1", 80));
+  const Trial caught = predict(in, attempt_to("192.0.2.1", 80));
   EXPECT_EQ(caught.end, Target(Redirect{15001}));
   EXPECT_EQ(chains_of(caught), "OUTPUT ISTIO_OUTPUT ISTIO_REDIRECT");
   EXPECT_EQ(caught.unknown, "");
-  const Trial excluded = predict(in, to("10.9.0.1", 80));
+  const Trial excluded = predict(in, attempt_to("10.9.0.1", 80));
   EXPECT_EQ(excluded.end, Target(Verdict::accept));
   EXPECT_EQ(chains_of(excluded), "OUTPUT ISTIO_OUTPUT");
 }
@@ -41,7 +41,7 @@ TEST(Predict, WhatIsNotKnownIsNotTried) {
   other.more = "uidrange 7-9";
   pod.rules.insert(pod.rules.begin(), other);
   pod.routes.push_back({*AddressRange::parse("0.0.0.0/0"), "", Route::Kind::unreachable, 9});
-  const Trial trial = predict({plan, pod}, to("192.0.2.1", 80));
+  const Trial trial = predict({plan, pod}, attempt_to("192.0.2.1", 80));
   EXPECT_EQ(
       trial.unknown,
       "uid 1000 to 192.0.2.1:80: unknown: the route to 192.0.2.1: `ip rule 100: uidrange 7-9 lookup 9`: not tried");

@@ -339,7 +339,7 @@ TEST(Describe, SaysInShortWhatIsNotUnderstood) {
 
 // ---- Hostile rules
 
-std::size_t count(const std::string& text, const std::string& what) {
+std::size_t occurrences(const std::string& text, const std::string& what) {
   std::size_t found = 0;
   for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++found;
   return found;
@@ -348,7 +348,7 @@ std::size_t count(const std::string& text, const std::string& what) {
 TEST(Show, ChainsThatJumpToEachOtherAreShownOnce) {
   const std::vector<Live> live{layered({{}, {}, {}, {}}, Redirect{15001})};
   const std::string shown = show(live, {}, {});
-  for (int layer = 0; layer < 14; ++layer) EXPECT_EQ(count(shown, "nat L" + std::to_string(layer) + "-0 ["), 1U);
+  for (int layer = 0; layer < 14; ++layer) EXPECT_EQ(occurrences(shown, "nat L" + std::to_string(layer) + "-0 ["), 1U);
   EXPECT_THAT(shown, HasSubstr("outbound      IPv4 only: TCP, UDP goes to port 15001 (Envoy outbound)\n"));
 }
 
@@ -363,7 +363,7 @@ TEST(Show, ChainsNestedDeeperThanTheKernelFollows) {
   }
   const std::vector<Live> all{live};
   const std::string shown = show(all, {}, {});
-  EXPECT_EQ(count(shown, " [other]"), std::size_t{depth});
+  EXPECT_EQ(occurrences(shown, " [other]"), std::size_t{depth});
 }
 
 TEST(Show, NamesAndCommentsArePrintable) {

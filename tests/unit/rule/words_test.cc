@@ -9,15 +9,15 @@
 namespace sidetrack {
 namespace {
 
-AddressRange range(const char* text) { return *AddressRange::parse(text); }
+AddressRange range_of(const char* text) { return *AddressRange::parse(text); }
 
 TEST(IptablesWords, OfEachMatch) {
   std::string all = "\n";
   for (const Match& match : std::initializer_list<Match>{
            InterfaceMatch{InterfaceDirection::in, "eth0", false},
            InterfaceMatch{InterfaceDirection::out, "e\x1b", true},
-           AddressMatch{End::source, {range("10.0.0.0/8")}, false},
-           AddressMatch{End::destination, {range("fd00::/8"), range("::1")}, true},
+           AddressMatch{End::source, {range_of("10.0.0.0/8")}, false},
+           AddressMatch{End::destination, {range_of("fd00::/8"), range_of("::1")}, true},
            ProtocolMatch{Protocol::icmpv6, false},
            ProtocolMatch{static_cast<Protocol>(132), true},
            PortMatch{End::source, {{53, 53}}, true},

@@ -48,7 +48,7 @@ TEST(ReadAll, SaysWhyItCannot) {
 }
 
 TEST(Folder, IsListedByName) {
-  const std::filesystem::path folder = testing::TempDir() + "sidetrack-folder-" + std::to_string(getpid());
+  const std::filesystem::path folder = ::testing::TempDir() + "sidetrack-folder-" + std::to_string(getpid());
   std::filesystem::create_directories(folder / "b");
   for (const char* name : {"c", "a", ".hidden", "..two"}) std::ofstream(folder / name) << name;
   const auto entries = entries_of(folder);

@@ -20,16 +20,16 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-RulesOfTexts read(const std::vector<std::string>& texts) {
+RulesOfTexts read_nft(const std::vector<std::string>& texts) {
   std::vector<RulesText> named;
   for (const std::string& text : texts) named.push_back({fmt::format("file{}", named.size() + 1), text});
   return read_texts(named, true);
 }
 
 // "inet t -A out -p tcp -j ACCEPT"; without the chains that a text that is cut off may lack.
-std::vector<std::string> rules(const std::vector<std::string>& texts) {
+std::vector<std::string> rules_of_nft(const std::vector<std::string>& texts) {
   std::vector<std::string> all;
-  for (const Live& live : read(texts).live) {
+  for (const Live& live : read_nft(texts).live) {
     for (const LiveChain& chain : live.chains) {
       if (chain.name.ends_with(" [cut off]")) continue;
       for (const LiveRule& rule : chain.rules) {
@@ -44,7 +44,7 @@ std::vector<std::string> rules(const std::vector<std::string>& texts) {
 // Of one rule in a table of that family.
 std::vector<std::string> rule(std::string_view words, std::string_view table = "inet t") {
   std::vector<std::string> all =
-      rules({fmt::format("table {} {{\n\tchain c {{\n\t\t{}\n\t}}\n\tchain d {{\n\t}}\n}}\n", table, words)});
+      rules_of_nft({fmt::format("table {} {{\n\tchain c {{\n\t\t{}\n\t}}\n\tchain d {{\n\t}}\n}}\n", table, words)});
   for (std::string& each : all) each.erase(0, table.size() + 1);
   return all;
 }
@@ -52,20 +52,20 @@ std::vector<std::string> rule(std::string_view words, std::string_view table = "
 // Whether the rule certainly has no end of its own.
 bool goes_on(std::string_view words) {
   const std::string text = fmt::format("table inet t {{\n\tchain c {{\n\t\t{}\n\t}}\n}}\n", words);
-  const RulesOfTexts read_once = read({text});
+  const RulesOfTexts read_once = read_nft({text});
   return std::ranges::all_of(read_once.live.front().chains.front().rules, [](const LiveRule& each) {
     return !std::holds_alternative<UnknownTarget>(each.rule.target);
   });
 }
 
-std::string notes(const std::vector<std::string>& texts) {
+std::string notes_of_nft(const std::vector<std::string>& texts) {
   std::string all;
-  for (const std::string& note : read(texts).notes) all += note + "\n";
+  for (const std::string& note : read_nft(texts).notes) all += note + "\n";
   return all;
 }
 
 std::string refused(const std::string& text) {
-  return testing::error_text([&] { static_cast<void>(read({text})); });
+  return testing::error_text([&] { static_cast<void>(read_nft({text})); });
 }
 
 TEST(NftText, HasWhatNftLeavesOut) {
@@ -132,7 +132,7 @@ TEST(NftText, ReadsTablesOfIptablesAsIptables) {
   EXPECT_THAT(
       of_iptables("xt match \"string\" counter packets 0 bytes 0 xt target \"TPROXY\""),
       ElementsAre("-A c -m string [options that nft does not print] -j TPROXY [options that nft does not print]"));
-  EXPECT_THAT(notes({"table ip nat {\n\tchain c {\n\t\txt match string counter xt target LOG\n\t}\n}\n"}),
+  EXPECT_THAT(notes_of_nft({"table ip nat {\n\tchain c {\n\t\txt match string counter xt target LOG\n\t}\n}\n"}),
               HasSubstr("of which nft prints the name alone: 2; ask for the output of: iptables-save; ip6tables-save"));
 }
 
@@ -175,12 +175,12 @@ constexpr const char* listing = R"(table inet t { # handle 3
 )";
 
 TEST(NftText, ReadsSetsAndMaps) {
-  EXPECT_THAT(rules({listing}),
+  EXPECT_THAT(rules_of_nft({listing}),
               ElementsAre("inet t ipv4 -A out -p tcp -d 10.0.0.0/8 --dport 80:90 -j ACCEPT",
                           "inet t ipv4 -A out -p tcp -d 10.1.1.1/32 --dport 53 -j ACCEPT",
                           "inet t ipv4 -A out @growing: packets and time change what it holds -j DROP",
                           "inet t -A out -p tcp vmap @verdicts"));
-  const RulesOfTexts read_once = read({listing});
+  const RulesOfTexts read_once = read_nft({listing});
   const LiveChain& out = read_once.live.front().chains.back();
   EXPECT_EQ(out.hook, (HookPoint{Hook::output, -155, ChainType::filter, {}}));
   EXPECT_EQ(out.policy, Verdict::drop);
@@ -202,19 +202,19 @@ TEST(NftText, TakesWhatIsAddedOnTheWay) {
     quoted += "> " + line + "\n";
     at = end + 1;
   }
-  EXPECT_EQ(rules({quoted + "> ```\n"}), rules({listing}));
-  EXPECT_EQ(rules({logged}), rules({listing}));
+  EXPECT_EQ(rules_of_nft({quoted + "> ```\n"}), rules_of_nft({listing}));
+  EXPECT_EQ(rules_of_nft({logged}), rules_of_nft({listing}));
 }
 
 // nft 1.1 without the extensions of iptables writes warnings into the rules.
 TEST(NftText, TakesWarningsOutOfRules) {
-  EXPECT_THAT(
-      rules({"table ip raw {\n\tchain c {\n\t\tmeta l4proto udp # Warning: XT match string not found\n"
-             "xt match \"string\" counter packets 0 bytes 0 # Warning: XT target CT not found\nxt target \"CT\"\n"
-             "\t\tdrop\n\t}\n}\n"}),
-      ElementsAre("ip raw -A c -p udp -m string [options that nft does not print] -j CT [options that nft does "
-                  "not print]",
-                  "ip raw -A c -j DROP"));
+  EXPECT_THAT(rules_of_nft(
+                  {"table ip raw {\n\tchain c {\n\t\tmeta l4proto udp # Warning: XT match string not found\n"
+                   "xt match \"string\" counter packets 0 bytes 0 # Warning: XT target CT not found\nxt target \"CT\"\n"
+                   "\t\tdrop\n\t}\n}\n"}),
+              ElementsAre("ip raw -A c -p udp -m string [options that nft does not print] -j CT [options that nft does "
+                          "not print]",
+                          "ip raw -A c -j DROP"));
 }
 
 std::string in_nat(std::string_view lines) { return fmt::format("table ip nat {{\n\tchain c {{\n{}\t}}\n}}\n", lines); }
@@ -226,16 +226,18 @@ TEST(NftText, MissesWhatNftLeavesOut) {
       "\t\tmeta l4proto tcp  counter packets 0 bytes 0 return\n"
       "\t\toifname \"lo\" counter packets 0 bytes 0\n"
       "\t\tmeta l4proto tcp counter packets 0 bytes 0 \r\n");
-  EXPECT_THAT(rules({text}), ElementsAre("ip nat -A c [matches that nft may not print] -j RETURN",
-                                         "ip nat -A c -p tcp [matches that nft may not print] -j RETURN",
-                                         "ip nat -A c -o lo", "ip nat -A c -p tcp [a target that nft does not print]"));
-  EXPECT_THAT(notes({text}), HasSubstr("targets of iptables that nft does not print: 1, and maybe matches; ask for the "
-                                       "output of: iptables-save; ip6tables-save"));
-  EXPECT_THAT(rules({in_nat("\t\tcounter packets 0 bytes 0  # handle 2\n")}),
+  EXPECT_THAT(rules_of_nft({text}),
+              ElementsAre("ip nat -A c [matches that nft may not print] -j RETURN",
+                          "ip nat -A c -p tcp [matches that nft may not print] -j RETURN", "ip nat -A c -o lo",
+                          "ip nat -A c -p tcp [a target that nft does not print]"));
+  EXPECT_THAT(notes_of_nft({text}),
+              HasSubstr("targets of iptables that nft does not print: 1, and maybe matches; ask for the "
+                        "output of: iptables-save; ip6tables-save"));
+  EXPECT_THAT(rules_of_nft({in_nat("\t\tcounter packets 0 bytes 0  # handle 2\n")}),
               ElementsAre("ip nat -A c [matches that nft may not print] [a target that nft does not print]"));
   const std::string whole = in_nat("\t\tmeta l4proto tcp  counter packets 0 bytes 0 return # handle 2\n");
-  EXPECT_THAT(rules({whole}), ElementsAre("ip nat -A c -p tcp -j RETURN"));  // a comment of iptables
-  EXPECT_THAT(notes({whole}), Not(HasSubstr("does not print")));
+  EXPECT_THAT(rules_of_nft({whole}), ElementsAre("ip nat -A c -p tcp -j RETURN"));  // a comment of iptables
+  EXPECT_THAT(notes_of_nft({whole}), Not(HasSubstr("does not print")));
   EXPECT_THAT(rule("counter packets 0 bytes 0 "), ElementsAre("-A c"));
 }
 
@@ -244,29 +246,30 @@ TEST(NftText, TakesNamesOfWhatIsLeftOut) {
       "\t\tXT match owner not found\n counter packets 0 bytes 0 return # handle 7\n"
       "\t\tmeta l4proto tcp counter packets 0 bytes 0 XT target REDIRECT not found\n # handle 8\n"
       "\t\tcounter packets 0 bytes 0 XT target LOG not found\n\n\t\taccept\n");
-  EXPECT_THAT(rules({text}),
+  EXPECT_THAT(rules_of_nft({text}),
               ElementsAre("ip nat -A c -m owner [options that nft does not print] -j RETURN",
                           "ip nat -A c -p tcp -j REDIRECT [options that nft does not print]",
                           "ip nat -A c -j LOG [options that nft does not print]", "ip nat -A c -j ACCEPT"));
-  EXPECT_THAT(notes({text}), HasSubstr("of which nft prints the name alone: 3; ask for the output of: iptables-save"));
+  EXPECT_THAT(notes_of_nft({text}),
+              HasSubstr("of which nft prints the name alone: 3; ask for the output of: iptables-save"));
 }
 
 TEST(NftText, SaysWhereATextIsCutOff) {
   const std::string text =
       "table inet t {\n\tchain c {\n\t\ttcp dport { 80, 443 } accept\n\t\ttcp dport 8080 drop\n\t}\n}";
-  EXPECT_THAT(notes({text}), Not(HasSubstr("no closing brace")));
+  EXPECT_THAT(notes_of_nft({text}), Not(HasSubstr("no closing brace")));
   for (std::size_t size = text.find('{') + 1; size < text.size(); ++size) {
-    EXPECT_THAT(notes({text.substr(0, size)}),
+    EXPECT_THAT(notes_of_nft({text.substr(0, size)}),
                 HasSubstr("file1:1: the table inet t has no closing brace: its end may be missing"));
   }
   const auto cut_behind = [&](std::string_view words) {
-    return rules({text.substr(0, text.find(words) + words.size())});
+    return rules_of_nft({text.substr(0, text.find(words) + words.size())});
   };
   EXPECT_THAT(cut_behind("{ 80,"), ElementsAre("inet t -A c tcp dport { 80, [cut off]"));
   EXPECT_THAT(cut_behind("} accept"), ElementsAre("inet t -A c tcp dport { 80, 443 } accept [cut off]"));
   EXPECT_THAT(cut_behind("dport 80"), Not(Contains(HasSubstr("-j DROP"))));
   for (const std::string_view more : {"", "table ip nat {\n}\n"})
-    EXPECT_THAT(rules({fmt::format("table inet t {{\n\tchain c {{\n\t\ttcp dport {{ 80,\n{}", more)}),
+    EXPECT_THAT(rules_of_nft({fmt::format("table inet t {{\n\tchain c {{\n\t\ttcp dport {{ 80,\n{}", more)}),
                 ElementsAre("inet t -A c tcp dport { 80, [cut off]"));
 }
 
@@ -274,18 +277,19 @@ TEST(NftText, ReadsPartsOfAListing) {
   const std::string chain =
       "table ip nat {\n\tchain OUTPUT {\n\t\ttype nat hook output priority -100; policy accept;\n"
       "\t\tcounter packets 0 bytes 0 jump MINE\n\t}\n}\n";
-  EXPECT_THAT(rules({chain}), ElementsAre("ip nat -A OUTPUT -j MINE"));
-  EXPECT_THAT(notes({chain}), HasSubstr("the text has no chain MINE: what its rules do is not known"));
-  EXPECT_THAT(notes({chain}), HasSubstr("rules of iptables-legacy are taken to be none"));
-  EXPECT_THAT(notes({chain, chain}), HasSubstr("file2:1: the table ip nat once more: these rules count"));
-  EXPECT_THAT(rules({"table inet t {\n\tchain c {\n\t\ttcp dport 80 acc"}), Not(IsEmpty()));  // cut off
-  EXPECT_THAT(rules({"table ip nat {\n}\n"}), IsEmpty());
+  EXPECT_THAT(rules_of_nft({chain}), ElementsAre("ip nat -A OUTPUT -j MINE"));
+  EXPECT_THAT(notes_of_nft({chain}), HasSubstr("the text has no chain MINE: what its rules do is not known"));
+  EXPECT_THAT(notes_of_nft({chain}), HasSubstr("rules of iptables-legacy are taken to be none"));
+  EXPECT_THAT(notes_of_nft({chain, chain}), HasSubstr("file2:1: the table ip nat once more: these rules count"));
+  EXPECT_THAT(rules_of_nft({"table inet t {\n\tchain c {\n\t\ttcp dport 80 acc"}), Not(IsEmpty()));  // cut off
+  EXPECT_THAT(rules_of_nft({"table ip nat {\n}\n"}), IsEmpty());
   EXPECT_THAT(
-      rules({"table ip t { # progname nft # handle 1\n\tflags owner\n\tchain c { # handle 1\n\t\tdrop # handle 2\n"}),
+      rules_of_nft(
+          {"table ip t { # progname nft # handle 1\n\tflags owner\n\tchain c { # handle 1\n\t\tdrop # handle 2\n"}),
       ElementsAre("ip t -A c -j DROP", "ip t -A c [cut off]"));
   const std::string terse =
       "table ip t {\n\tset s {\n\t\ttype inet_service\n\t}\n\tchain c {\n\t\ttcp dport @s drop\n\t}\n}\n";
-  EXPECT_THAT(notes({terse}), HasSubstr("taken as empty: the set ip t s"));
+  EXPECT_THAT(notes_of_nft({terse}), HasSubstr("taken as empty: the set ip t s"));
 }
 
 TEST(NftText, NamesPrioritiesAsTheFamilyHasThem) {
@@ -293,7 +297,7 @@ TEST(NftText, NamesPrioritiesAsTheFamilyHasThem) {
     const std::string text = fmt::format(
         "table {} t {{\n\tchain c {{\n\t\ttype filter hook prerouting priority {}; policy drop;\n\t}}\n}}\n", table,
         words);
-    return read({text}).live.front().chains.front().hook->priority;
+    return read_nft({text}).live.front().chains.front().hook->priority;
   };
   EXPECT_EQ(priority("inet", "dstnat"), -100);
   EXPECT_EQ(priority("bridge", "dstnat"), -300);
@@ -320,19 +324,19 @@ constexpr const char* document = R"(# nft -j list ruleset
 #)";
 
 TEST(NftText, ReadsJson) {
-  EXPECT_THAT(rules({document}),
+  EXPECT_THAT(rules_of_nft({document}),
               ElementsAre("inet t ipv4 -A c -d 10.0.0.0/8,192.0.2.1/32 -p tcp --dport 80:90 dnat to 10.0.0.9:80 "
                           "random persistent",
                           "inet t -A c -m addrtype --dst-type LOCAL {\"new\":{}}"));
-  const RulesOfTexts read_once = read({document});
+  const RulesOfTexts read_once = read_nft({document});
   const LiveChain& chain = read_once.live.front().chains.front();
   EXPECT_TRUE(chain.dormant);
   EXPECT_EQ(chain.rules.front().counters, (Counters{3, 4}));
   EXPECT_EQ(chain.rules.front().rule.origin.comment, "the rule");
-  EXPECT_THAT(rules({"{\"nftables\": [{\"metainfo\": {}}]}"}), IsEmpty());
+  EXPECT_THAT(rules_of_nft({"{\"nftables\": [{\"metainfo\": {}}]}"}), IsEmpty());
   std::string flags = document;
   flags.replace(flags.find("\"dormant\""), 9, "\"t\"");
-  EXPECT_THAT(notes({flags}), HasSubstr("file1:2: the flags of the table inet t are missing"));
+  EXPECT_THAT(notes_of_nft({flags}), HasSubstr("file1:2: the flags of the table inet t are missing"));
 }
 
 TEST(NftText, UnderstandsTypesOfAddresses) {
@@ -356,7 +360,7 @@ constexpr const char* in_lines =
 
 // As nft takes them, not as it lists them.
 TEST(NftText, ReadsTablesOfScripts) {
-  const std::vector<std::string> expected = rules({in_lines});
+  const std::vector<std::string> expected = rules_of_nft({in_lines});
   EXPECT_EQ(expected.size(), 3U);
   for (const std::string_view text : {
            "table ip nat { set s { type inet_service; elements = { 80, 90 }; } chain web { return; }; chain out { type "
@@ -368,8 +372,8 @@ TEST(NftText, ReadsTablesOfScripts) {
            "  chain web { return; }\n  # what goes out\n  chain out {\n    type nat hook output priority -100\n"
            "    policy drop\n    tcp dport @s jump web; tcp dport { 22, 23 } accept comment \"a; b\"\n  }\n}\n",
        }) {
-    EXPECT_EQ(rules({std::string(text)}), expected) << text;
-    const RulesOfTexts read_once = read({std::string(text)});
+    EXPECT_EQ(rules_of_nft({std::string(text)}), expected) << text;
+    const RulesOfTexts read_once = read_nft({std::string(text)});
     const LiveChain& out = read_once.live.front().chains.back();
     EXPECT_EQ(out.policy, Verdict::drop) << text;
     EXPECT_EQ(out.hook, (HookPoint{Hook::output, -100, ChainType::nat, {}})) << text;
@@ -380,7 +384,7 @@ TEST(NftText, LeavesOpenWhatACutTextMayLack) {
   const std::string text = "table inet t {\n\tchain c {\n\t\tdrop\n\t}\n";
   const auto hooks = [](const std::string& listed) {
     std::size_t count = 0;
-    const RulesOfTexts read_once = read({listed});
+    const RulesOfTexts read_once = read_nft({listed});
     for (const LiveChain& chain : read_once.live.front().chains) {
       const bool open = chain.hook && std::holds_alternative<UnknownTarget>(chain.rules.front().rule.target);
       count += open ? 1U : 0U;
@@ -389,7 +393,7 @@ TEST(NftText, LeavesOpenWhatACutTextMayLack) {
   };
   EXPECT_EQ(hooks(text), 5U);
   EXPECT_EQ(hooks(text + "}\n"), 0U);
-  EXPECT_THAT(rules({text}), ElementsAre("inet t -A c -j DROP"));
+  EXPECT_THAT(rules_of_nft({text}), ElementsAre("inet t -A c -j DROP"));
 }
 
 TEST(NftText, RefusesJsonThatIsNotWhole) {
@@ -406,11 +410,11 @@ TEST(NftText, IsReadBesideIptables) {
       "$ nft list ruleset\ntable ip nat {\n\tchain OUTPUT {\n\t\ttype nat hook output priority -100; policy accept;\n"
       "\t\tmeta l4proto tcp counter packets 0 bytes 0 redirect to :1\n\t}\n}\ntable inet t {\n\tchain c "
       "{\n\t\tdrop\n\t}\n}\n";
-  EXPECT_THAT(rules({save + nft}),
+  EXPECT_THAT(rules_of_nft({save + nft}),
               ElementsAre("inet t -A c -j DROP", "ip nat -A OUTPUT -p tcp -j REDIRECT --to-ports 1"));
-  EXPECT_THAT(rules({nft, save}), rules({save + nft}));
-  EXPECT_THAT(notes({save + nft}), HasSubstr("ip nat: read of iptables, which prints more of it than nft"));
-  EXPECT_THAT(rules({nft, "$ iptables-legacy-save\n" + save.substr(save.find('\n') + 1)}),
+  EXPECT_THAT(rules_of_nft({nft, save}), rules_of_nft({save + nft}));
+  EXPECT_THAT(notes_of_nft({save + nft}), HasSubstr("ip nat: read of iptables, which prints more of it than nft"));
+  EXPECT_THAT(rules_of_nft({nft, "$ iptables-legacy-save\n" + save.substr(save.find('\n') + 1)}),
               ElementsAre("inet t -A c -j DROP", "ip nat -A OUTPUT -p tcp -j REDIRECT --to-ports 1",
                           "nat -A OUTPUT -p tcp -j REDIRECT --to-ports 1"));
 }
