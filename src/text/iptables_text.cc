@@ -344,8 +344,7 @@ class Tables {
       }
     }
     if (!missing.empty())
-      read_.notes.push_back(
-          fmt::format("taken as without rules, as the text has none of them: {}", fmt::join(missing, "; ")));
+      read_.notes.push_back(fmt::format("assumed to be empty, as the text lacks them: {}", fmt::join(missing, "; ")));
   }
 
   // The newest backend first, the tables in the order in which they are read from the kernel.

@@ -8,6 +8,7 @@
 
 #include "model/error.h"
 #include "model/printable.h"
+#include "model/scan.h"
 
 namespace sidetrack {
 namespace {
@@ -126,6 +127,89 @@ NftNode statement_node(std::string_view word, const json& value) {
   return value.is_object() ? with_members(word, value, {"packets", "bytes"}) : NftNode(word, {node_of(value)});
 }
 
+// ---- Words.
+
+// How nft writes a statement or an expression without -j; a part that | ends is left out if a member of it is missing.
+struct Written {
+  std::string_view word, form;
+};
+constexpr Written written[] = {
+    {"match", "{left}| {op}| {right}"},
+    {"payload", "{protocol} {field}|@{base},{offset},{len}"},
+    {"meta", "meta {key}"},
+    {"ct", "ct| {dir}| {key}"},
+    {"rt", "rt {key}"},
+    {"socket", "socket {key}"},
+    {"fib", "fib {flags} {result}"},
+    {"exthdr", "exthdr {name}| {field}"},
+    {"tcp option", "tcp option {name}| {field}"},
+    {"numgen", "numgen {mode} mod {mod}| offset {offset}"},
+    {"jhash", "jhash {expr} mod {mod}"},
+    {"symhash", "symhash mod {mod}"},
+    {"prefix", "{addr}/{len}"},
+    {"elem", "{val}"},
+    {"map", "{key} map {data}"},
+    {"vmap", "{key} vmap {data}"},
+    {"mangle", "{key} set {value}"},
+    {"limit", "limit rate {rate}/{per}| burst {burst} packets"},
+    {"quota", "quota {val} {val_unit}"},
+    {"log", "log| prefix \"{prefix}\"| level {level}| group {group}"},
+    {"reject", "reject| with {type}| type {expr}"},
+    {"queue", "queue| flags {flags}| to {num}"},
+    {"redirect", "redirect| to :{port}"},
+    {"dnat", "dnat| {family}| to {addr}|:{port}| {flags}"},
+    {"snat", "snat| {family}| to {addr}|:{port}| {flags}"},
+    {"tproxy", "tproxy| {family}| to| {addr}|:{port}"},
+};
+
+std::string words_of(const json& value);
+
+std::string joined(const json& list, std::string_view between) {
+  std::string words;
+  for (const json& each : list) words += (words.empty() ? "" : std::string(between)) + words_of(each);
+  return words;
+}
+
+// Nothing if the object lacks one of the members.
+std::string filled_part(std::string_view form, const json& object) {
+  std::string words;
+  while (!form.empty()) {
+    const auto open = std::min(form.find('{'), form.size()), close = std::min(form.find('}', open), form.size());
+    words += form.substr(0, open);
+    if (open == form.size()) break;
+    const auto found = object.find(form.substr(open + 1, close - open - 1));
+    if (found == object.end() || *found == "==" || *found == "in") return {};
+    words += words_of(*found);
+    form.remove_prefix(close + 1);
+  }
+  return words;
+}
+
+std::string words_of(const std::string& word, const json& value) {
+  if (value.is_null()) return word;
+  if (word == "range") return joined(value, "-");
+  if (word == "concat") return joined(value, " . ");
+  if (word == "&" || word == "|" || word == "^") return joined(value, fmt::format(" {} ", word));
+  if (word == "set") {
+    std::string elements;
+    for (const json& each : value)
+      elements += (elements.empty() ? "" : ", ") + (each.is_array() ? joined(each, " : ") : words_of(each));
+    return fmt::format("{{ {} }}", elements);
+  }
+  const auto* found = std::ranges::find(written, word, &Written::word);
+  if (!value.is_object() || found == std::end(written)) return fmt::format("{} {}", word, words_of(value));
+  std::string words;
+  for (const std::string_view part : split_at_each(found->form, '|')) words += filled_part(part, value);
+  return words;
+}
+
+std::string words_of(const json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_array()) return joined(value, ",");
+  if (value.is_object() && value.size() == 1) return words_of(value.begin().key(), value.front());
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 // ---- Tables.
 
 class JsonReader {
@@ -194,7 +278,7 @@ class JsonReader {
     if (statements == object.end() || !statements->is_array()) return rule;
     for (const json& each : *statements) {
       NftStatement& made = rule.statements.emplace_back();
-      made.words = each.dump(-1, ' ', false, json::error_handler_t::replace);
+      made.words = words_of(each);
       if (each.is_object() && each.size() == 1)
         static_cast<NftNode&>(made) = statement_node(each.begin().key(), each.front());
     }

@@ -17,7 +17,7 @@ void PacketWalk::look_for_neighbour() {
   const std::string reason = packet_.family == Family::ipv4 ? rules_of_arp(rules_.live()) : discovery(device);
   if (reason.empty()) return;
   packet_.not_known(fmt::format("whether a neighbour at {} is found: {}", device, reason),
-                    "whether a neighbour is found: " + reason);
+                    "a neighbour may not be found: " + reason);
 }
 
 const std::string& PacketWalk::discovery(const std::string& device) {

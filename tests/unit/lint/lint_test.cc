@@ -16,6 +16,7 @@
 #include "options/flags.h"
 #include "render/effect.h"
 #include "render/render.h"
+#include "support/amount.h"
 #include "unit/asking.h"
 #include "unit/live_rules.h"
 #include "unit/usual_config.h"
@@ -327,7 +328,7 @@ TEST(LintOptions, IsRightAboutEachValue) {
     }
     return taken;
   };
-  for (int round = 0; round < 4; ++round) {
+  for (unsigned round = amount("SIDETRACK_LINT_SETS", 1); round > 0; --round) {
     std::map<std::string, std::vector<std::string>> lists{
         {"-x", some({"10.0.0.0/8", "10.1.0.0/16", "127.0.0.0/8", "224.0.0.0/4", "192.0.2.0/24"})},
         {"-o", some({"22", "443", "53", "22", "400-500", "20-30"})},

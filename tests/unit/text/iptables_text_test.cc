@@ -79,8 +79,7 @@ TEST(IptablesText, OfIptablesSaveIsAsTheKernelHasIt) {
   EXPECT_EQ(output->rules.front().counters, (Counters{12, 340}));
   EXPECT_EQ(output->hook, builtin_hook(Table::nat, "OUTPUT"));
   EXPECT_EQ(output->table_name, "nat");
-  EXPECT_EQ(notes({saved}),
-            "taken as without rules, as the text has none of them: raw, mangle, filter of IPv4; IPv6\n");
+  EXPECT_EQ(notes({saved}), "assumed to be empty, as the text lacks them: raw, mangle, filter of IPv4; IPv6\n");
 }
 
 TEST(IptablesText, SaysOfWhichBackendItIs) {

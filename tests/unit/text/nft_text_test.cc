@@ -327,7 +327,7 @@ TEST(NftText, ReadsJson) {
   EXPECT_THAT(rules_of_nft({document}),
               ElementsAre("inet t ipv4 -A c -d 10.0.0.0/8,192.0.2.1/32 -p tcp --dport 80:90 dnat to 10.0.0.9:80 "
                           "random persistent",
-                          "inet t -A c -m addrtype --dst-type LOCAL {\"new\":{}}"));
+                          "inet t -A c -m addrtype --dst-type LOCAL new {}"));
   const RulesOfTexts read_once = read_nft({document});
   const LiveChain& chain = read_once.live.front().chains.front();
   EXPECT_TRUE(chain.dormant);
@@ -337,6 +337,31 @@ TEST(NftText, ReadsJson) {
   std::string flags = document;
   flags.replace(flags.find("\"dormant\""), 9, "\"t\"");
   EXPECT_THAT(notes_of_nft({flags}), HasSubstr("file1:2: the flags of the table inet t are missing"));
+}
+
+TEST(NftText, WritesWhatItDoesNotUnderstandOfJsonAsNft) {
+  const auto written = [](std::string_view statement) {
+    const std::vector<std::string> all =
+        rules_of_nft({fmt::format(R"({{"nftables": [{{"table": {{"family": "ip", "name": "t"}}}},
+                         {{"chain": {{"family": "ip", "table": "t", "name": "c"}}}},
+                         {{"rule": {{"family": "ip", "table": "t", "chain": "c", "expr": [{}]}}}}]}})",
+                                  statement)});
+    return all.empty() ? "" : all.front().substr(std::string_view("ip t -A c ").size());
+  };
+  EXPECT_EQ(written(R"({"match": {"op": "==", "left": {"payload": {"protocol": "ip", "field": "ttl"}}, "right": 5}})"),
+            "ip ttl 5");
+  EXPECT_EQ(written(R"({"match": {"op": "!=", "left": {"meta": {"key": "length"}}, "right": {"range": [1, 9]}}})"),
+            "meta length != 1-9");
+  EXPECT_EQ(written(R"({"match": {"op": "in", "left": {"ct": {"key": "status"}}, "right": ["snat", "dnat"]}})"),
+            "ct status snat,dnat");
+  EXPECT_EQ(
+      written(R"({"match": {"op": "==", "left": {"rt": {"key": "mtu"}}, "right": {"set": [1, {"range": [3, 4]}]}}})"),
+      "rt mtu { 1, 3-4 }");
+  EXPECT_EQ(written(R"({"limit": {"rate": 5, "per": "minute", "burst": 7}})"), "limit rate 5/minute burst 7 packets");
+  EXPECT_EQ(written(R"({"queue": {"num": 3}})"), "queue to 3");
+  EXPECT_EQ(written(R"({"dnat": {"addr": "10.0.0.1", "port": {"map": {"key": {"payload": {"protocol": "tcp",
+                       "field": "dport"}}, "data": {"set": [[80, 8080]]}}}}})"),
+            "dnat to 10.0.0.1:tcp dport map { 80 : 8080 }");
 }
 
 TEST(NftText, UnderstandsTypesOfAddresses) {
