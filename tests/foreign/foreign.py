@@ -181,7 +181,7 @@ def rules_of_iptables(program, folder, kind):
         for family, tool in (4, "iptables"), (6, "ip6tables"):
             rules = list(dict.fromkeys(rules_of_files(folder, family)))
             if not ALL:
-                rules = random.Random(SEED).sample(rules, 120)
+                rules = random.Random(SEED).sample(rules, 60)
             restore = [f"{tool}-{kind}-restore", "--noflush"]
             loaded = load(rules, lambda some: namespace.call(restore, restore_text(some)).returncode == 0)
             found += len(rules)
@@ -245,7 +245,7 @@ def packets_of_iptables(program, folder, kind):
             matches = {MATCHES.sub("", rule.words).strip() for rule in rules_of_files(folder, family) if rule.chain == "OUTPUT"}
             rules = [Rule("filter", "OUTPUT", words) for words in sorted(matches - {""})]
             if not ALL:
-                rules = random.Random(SEED).sample(rules, 100)
+                rules = random.Random(SEED).sample(rules, 50)
             restore = [f"{tool}-{kind}-restore", "--noflush"]
             load(rules, lambda some: namespace.call(restore, restore_text(some)).returncode == 0)
 
@@ -299,7 +299,7 @@ def listed_by_nft(namespace):
 
 def rules_of_nft(program):
     dice = random.Random(SEED)
-    rounds = 60 if ALL else 4
+    rounds = 60 if ALL else 2
     made = refused = 0
     decided, unknown = [0, 0, 0], [0, 0, 0]  # live, as text, as JSON
     for number in range(rounds):

@@ -12,4 +12,7 @@ inline unsigned amount(const char* variable, unsigned usual) {
   return given == nullptr ? usual : static_cast<unsigned>(std::strtoul(given, nullptr, 10));
 }
 
+// How many system calls a test of faults goes on from one that it disturbs to the next.
+inline int fault_stride() { return static_cast<int>(amount("SIDETRACK_CRASH_STRIDE", 5)); }
+
 }  // namespace sidetrack

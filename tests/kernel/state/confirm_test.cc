@@ -10,6 +10,7 @@
 #include <optional>
 #include <sstream>
 
+#include "support/amount.h"
 #include "support/background.h"
 #include "support/kernel_test.h"
 #include "support/listing.h"
@@ -291,13 +292,13 @@ TEST_P(Confirm, AskedToEndAtAnyMomentNothingOfItStands) {
   const Words words = sidetrack("apply", {"--confirm", "1ms"});
   int moments = 0;
   for (const auto& [call, count] : calls_of(*pod_, words)) {
-    for (int nth = 1; nth <= count; ++nth, ++moments) {
+    for (int nth = 1; nth <= count; nth += fault_stride(), ++moments) {
       const Output output = pod_->program(with_fate(call, nth, "SIGHUP", words));
       EXPECT_TRUE(output.exit_code == 1 || output.exit_code == 128 + SIGHUP) << output.exit_code << output.err;
       ASSERT_EQ(state(*pod_), was) << call << " " << nth << "\n" << output.err;
     }
   }
-  EXPECT_GT(moments, 20);
+  EXPECT_GT(moments, 20 / fault_stride());
 }
 
 TEST_P(Confirm, KilledAtAnyMomentEachTableIsOldOrNew) {
@@ -313,7 +314,7 @@ TEST_P(Confirm, KilledAtAnyMomentEachTableIsOldOrNew) {
   const Words words = sidetrack("apply", {"--confirm", "1ms"});
   int kills = 0;
   for (const auto& [call, count] : calls_of(*pod_, words)) {
-    for (int nth = 1; nth <= count; ++nth) {
+    for (int nth = 1; nth <= count; nth += fault_stride()) {
       if (pod_->program(with_fate(call, nth, "SIGKILL", words)).exit_code == 128 + SIGKILL) ++kills;
       for (const auto& [name, text] : tables()) {
         const auto before = was.find(name);
@@ -326,7 +327,7 @@ TEST_P(Confirm, KilledAtAnyMomentEachTableIsOldOrNew) {
       ASSERT_EQ(tables(), was) << call << " " << nth;
     }
   }
-  EXPECT_GT(kills, 20);
+  EXPECT_GT(kills, 20 / fault_stride());
 }
 
 // Over a connection that the rules cut nothing is read any more.

@@ -51,8 +51,8 @@ class Crash : public StepTest {
     return counts;
   }
 
-  // Which of the calls of a name are disturbed: all in the usual case, else every third.
-  static int stride() { return stays() ? 1 : static_cast<int>(amount("SIDETRACK_CRASH_STRIDE", 3)); }
+  // Which of the calls of a name are disturbed: all in the usual case, else some.
+  static int stride() { return stays() ? 1 : fault_stride(); }
 
   // The command, in which the nth call of that name meets with `fate`.
   Output disturbed(const std::string& call, int nth, const std::string& fate) const {

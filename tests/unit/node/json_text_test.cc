@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-std::string refusal(std::string_view text) {
+std::string refusal_of_text(std::string_view text) {
   try {
     static_cast<void>(parse_object(text));
   } catch (const Error& error) {
@@ -43,26 +43,26 @@ TEST(JsonText, ErrorsNameLineAndColumn) {
       {"{}", ""},
       {" {\"a\": \"\\u0000\"} ", ""},
   };
-  for (const auto& [text, expected] : cases) EXPECT_EQ(refusal(text), expected) << text;
+  for (const auto& [text, expected] : cases) EXPECT_EQ(refusal_of_text(text), expected) << text;
 }
 
 TEST(JsonText, NestsAThousandLevelsOutsideOfStrings) {
-  EXPECT_EQ(refusal("{\"a\": " + lists(999) + "}"), "");
+  EXPECT_EQ(refusal_of_text("{\"a\": " + lists(999) + "}"), "");
   const std::string too_deep = "lists and objects nested deeper than 1000 in line ";
-  EXPECT_EQ(refusal("{\"a\":\n" + lists(1000) + "}"), too_deep + "2, column 1000");
-  EXPECT_EQ(refusal(lists(1001)), too_deep + "1, column 1001");
+  EXPECT_EQ(refusal_of_text("{\"a\":\n" + lists(1000) + "}"), too_deep + "2, column 1000");
+  EXPECT_EQ(refusal_of_text(lists(1001)), too_deep + "1, column 1001");
   std::string objects;
   for (int i = 0; i < 1001; ++i) objects += "{\"a\":";
-  EXPECT_EQ(refusal(objects), too_deep + "1, column 5001");
+  EXPECT_EQ(refusal_of_text(objects), too_deep + "1, column 5001");
   // One beside the other; in a string, with a quote in it, and after one.
-  EXPECT_EQ(refusal("{\"a\": " + lists(600) + ", \"b\": " + lists(600) + "}"), "");
-  EXPECT_EQ(refusal("{\"a\": {\"b\": " + lists(600) + "}, \"c\": {\"d\": " + lists(600) + "}}"), "");
-  EXPECT_EQ(refusal("{\"a\": \"" + std::string(2000, '[') + "\"}"), "");
-  EXPECT_EQ(refusal("{\"a\": \"\\\"" + std::string(2000, '{') + "\"}"), "");
-  EXPECT_EQ(refusal("{\"a\": \"\\\\\", \"b\": " + lists(1000) + "}"), too_deep + "1, column 1017");
-  EXPECT_EQ(refusal("{\"a\": \"]]]]\", \"b\": " + lists(1000) + "}"), too_deep + "1, column 1019");
+  EXPECT_EQ(refusal_of_text("{\"a\": " + lists(600) + ", \"b\": " + lists(600) + "}"), "");
+  EXPECT_EQ(refusal_of_text("{\"a\": {\"b\": " + lists(600) + "}, \"c\": {\"d\": " + lists(600) + "}}"), "");
+  EXPECT_EQ(refusal_of_text("{\"a\": \"" + std::string(2000, '[') + "\"}"), "");
+  EXPECT_EQ(refusal_of_text("{\"a\": \"\\\"" + std::string(2000, '{') + "\"}"), "");
+  EXPECT_EQ(refusal_of_text("{\"a\": \"\\\\\", \"b\": " + lists(1000) + "}"), too_deep + "1, column 1017");
+  EXPECT_EQ(refusal_of_text("{\"a\": \"]]]]\", \"b\": " + lists(1000) + "}"), too_deep + "1, column 1019");
   // What closes more than is open is wrong before that.
-  EXPECT_EQ(refusal("]]" + lists(1001)), "invalid JSON in line 1, column 1");
+  EXPECT_EQ(refusal_of_text("]]" + lists(1001)), "invalid JSON in line 1, column 1");
 }
 
 TEST(JsonText, ObjectsStandWhereTheyAreWritten) {
