@@ -17,32 +17,23 @@ namespace {
 
 using Views = std::span<const std::string_view>;
 
-// 300, 12K: of thousands, 5M
-std::optional<std::uint64_t> read_count(std::string_view word) {
-  constexpr std::string_view suffixes = "KMGT";
-  std::uint64_t factor = 1;
-  if (const auto suffix = word.empty() ? std::string_view::npos : suffixes.find(word.back());
-      suffix != std::string_view::npos) {
-    for (std::size_t i = 0; i <= suffix; ++i) factor *= 1000;
-    word.remove_suffix(1);
-  }
-  const auto number = to_number<std::uint64_t>(word);
-  if (!number || *number > UINT64_MAX / factor) return {};
-  return *number * factor;
-}
-
 bool is_address(std::string_view word) {
   if (word.starts_with('!')) word.remove_prefix(1);
-  return word == "anywhere" || AddressRange::parse(word).has_value();
+  if (word == "anywhere" || word == "localhost" || word == "loopback/8" || AddressRange::parse(word)) return true;
+  const auto slash = std::min(word.find('/'), word.size());  // 10.0.0.10/255.0.0.255
+  return slash < word.size() && Address::parse(word.substr(0, slash)) && Address::parse(word.substr(slash + 1));
 }
 
 // "!127.0.0.1" with -d: "! -d 127.0.0.1"; nothing of what says any
-std::string option(std::string_view name, std::string_view value) {
+std::string option(std::string_view name, std::string_view value, std::string_view loopback = {}) {
   if (value == "*" || value == "any" || value == "0.0.0.0/0" || value == "::/0" || value == "anywhere" ||
       value == "all" || value == "0")
     return "";
   const bool negated = value.starts_with('!');
-  return fmt::format("{}{} {} ", negated ? "! " : "", name, value.substr(negated ? 1 : 0));
+  std::string_view of = value.substr(negated ? 1 : 0);
+  if (of == "localhost") of = loopback;
+  if (of == "loopback/8") of = "127.0.0.0/8";
+  return fmt::format("{}{} {} ", negated ? "! " : "", name, of);
 }
 
 // How an extension prints its part of the line, and its words; {} stands for one word.
@@ -195,6 +186,19 @@ void read_end(Views words, std::string_view target, std::string& match, std::str
 
 }  // namespace
 
+std::optional<std::uint64_t> read_count(std::string_view word) {
+  constexpr std::string_view suffixes = "KMGT";
+  std::uint64_t factor = 1;
+  if (const auto suffix = word.empty() ? std::string_view::npos : suffixes.find(word.back());
+      suffix != std::string_view::npos) {
+    for (std::size_t i = 0; i <= suffix; ++i) factor *= 1000;
+    word.remove_suffix(1);
+  }
+  const auto number = to_number<std::uint64_t>(word);
+  if (!number || *number > UINT64_MAX / factor) return {};
+  return *number * factor;
+}
+
 std::optional<ListedRule> read_listed_rule(std::string_view line) {
   const std::vector<std::string_view> all = split(line, " ");
   const Views words(all);
@@ -207,15 +211,19 @@ std::optional<ListedRule> read_listed_rule(std::string_view line) {
   // TARGET PROTOCOL OPTIONS, of which ip6tables prints no options and some rules have no target.
   Views before = words.subspan(2, source - 4);
   const bool fragments = !before.empty() && (before.back() == "-f" || before.back() == "!f");
-  if (before.size() > 1 && (before.back() == "--" || fragments)) before = before.first(before.size() - 1);
+  const bool has_options = before.size() > 1 && (before.back() == "--" || fragments);
+  if (has_options) before = before.first(before.size() - 1);
   if (before.empty() || before.size() > 2) return {};
   const std::string_view target = before.size() == 2 ? before[0] : "";
   ListedRule rule;
-  rule.family = words[source].find(':') != std::string_view::npos ? Family::ipv6 : Family::ipv4;
+  const bool is_ipv6 =
+      words[source].find(':') != std::string_view::npos || (!has_options && words[source] == "anywhere");
+  rule.family = is_ipv6 ? Family::ipv6 : Family::ipv4;
+  const std::string_view loopback = has_options ? "127.0.0.1" : "::1";
   rule.counters = {*packets, *bytes};
   std::string& match = rule.words;
-  match = option("-s", words[source]) + option("-d", words[source + 1]) + option("-i", words[source - 2]) +
-          option("-o", words[source - 1]) + option("-p", before.back());
+  match = option("-s", words[source], loopback) + option("-d", words[source + 1], loopback) +
+          option("-i", words[source - 2]) + option("-o", words[source - 1]) + option("-p", before.back());
   if (fragments) match += "-m [fragments] ";
   std::string target_words;
   const Views end = words.subspan(source + 2);

@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "model/error.h"
 #include "model/printable.h"
@@ -134,6 +135,40 @@ std::string with_separate_values(std::string_view line) {
   return made;
 }
 
+// -j, --to-ports; no bullet, and no line of dashes
+bool is_option(std::string_view word) {
+  const auto letter = word.find_first_not_of('-');
+  return (letter == 1 || letter == 2) && letter < word.size() && verb_of(word) == nullptr && word != "-t";
+}
+
+// Whether the line goes on with the rule of the line before, which a mail or an editor has wrapped.
+bool goes_on(std::string_view before, std::string_view line) {
+  const auto is_verb = [](std::string_view word) { return verb_of(word) != nullptr; };
+  const auto starts_rule = [&](std::string_view word) { return is_verb(word) || program_of(word); };
+  const std::vector<std::string_view> rule = split(before, " "), words = split(line, " ");
+  constexpr std::string_view starts_another = "#:*[";
+  if (words.empty() || words[0] == "COMMIT" || starts_another.find(words[0][0]) != std::string_view::npos ||
+      std::ranges::none_of(rule, is_verb) || std::ranges::any_of(words, starts_rule))
+    return false;
+  return is_option(words[0]) || words[0] == "!" || is_option(rule.back()) || rule.back().ends_with(',');
+}
+
+std::vector<PastedLine> without_wraps(std::vector<PastedLine> lines) {
+  std::vector<PastedLine> made;
+  std::size_t last = 0;
+  for (PastedLine& line : lines) {
+    const bool is_next = line.number == std::exchange(last, line.number) + 1;
+    if (!is_next || made.empty() || !goes_on(made.back().text, line.text)) {
+      made.push_back(std::move(line));
+      continue;
+    }
+    PastedLine& rule = made.back();
+    rule.text += (rule.text.ends_with(',') ? "" : " ") + line.text;
+    rule.ends_text = line.ends_text;
+  }
+  return made;
+}
+
 // What a rule of which nothing is understood is shown as.
 Rule opaque_rule(std::string_view chain, std::string_view words) {
   Rule rule;
@@ -148,9 +183,9 @@ class Reader {
   explicit Reader(const RulesText& text) : text_(text) {}
 
   IptablesScript read() && {
-    const std::vector<PastedLine> lines = pasted_lines(text_.text);
+    std::vector<PastedLine> lines = pasted_lines(text_.text);
     const auto width = width_of(lines);
-    for (const PastedLine& line : lines) {
+    for (const PastedLine& line : without_wraps(std::move(lines))) {
       number_ = line.number;
       may_be_cut_ = line.ends_text || line.text.size() == width;
       take(with_separate_values(line.text));
@@ -198,9 +233,30 @@ class Reader {
         return command({}, rest, is_comment);
       if (!is_comment && statement(Views(words).subspan(i), rest)) return {};
     }
-    if (!is_comment && !words.empty() && !is_next_command_ && ++skipped_ <= most_notes)
-      note(fmt::format("'{}' is no rule of iptables", excerpt(line)));
+    if (is_comment || words.empty() || is_next_command_) return {};
+    if (in_table_) add_opaque(words, line);
+    if (++skipped_ <= most_notes) note(fmt::format("'{}' is no rule of iptables", excerpt(line)));
     return {};
+  }
+
+  // What stands between *nat and COMMIT was a rule: of the chain that it names, else of that before.
+  void add_opaque(Views words, std::string_view line) {
+    std::vector<ChainOperation>& operations = script_.sections.back().operations;
+    if (operations.empty()) return;
+    std::string chain = operations.back().chain;
+    for (const std::string_view word : words.first(std::min<std::size_t>(words.size(), 3))) {
+      if (std::ranges::find(operations, word, &ChainOperation::chain) != operations.end()) chain = word;
+    }
+    append(opaque_rule(chain, line), {});
+  }
+
+  void append(Rule rule, Counters counters) {
+    ChainOperation& made = script_.sections.back().operations.emplace_back();
+    made.kind = Kind::append;
+    made.chain = rule.chain;
+    made.line = number_;
+    made.rule = std::move(rule);
+    made.counters = counters;
   }
 
   // *nat   :OUTPUT ACCEPT [0:0]   [0:0] -A OUTPUT …   -A OUTPUT …   COMMIT
@@ -236,6 +292,7 @@ class Reader {
     in_table_ = false;
     open_listing(verb, words[1]);
     listed_chain_ = words[1];
+    last_listed_.clear();
     add(script_.sections.back(), verb, fmt::format("{} {} {}", verb.letter, words[1], words[3]), {});
     return true;
   }
@@ -248,9 +305,19 @@ class Reader {
           "iptables -L without -v does not print the interfaces of rules: expected the output of iptables-save, or of "
           "iptables -t nat -L -n -v",
           "ask for the output of: iptables-save; ip6tables-save");
-    const auto rule = read_listed_rule(line);
-    if (!rule) return false;
+    auto rule = read_listed_rule(line);
     Section& section = script_.sections.back();
+    const bool is_counted = words.size() > 2 && read_count(words[0]) && read_count(words[1]);
+    if (!rule && !is_counted) {  // the end of a line that was wrapped?
+      rule = read_listed_rule(fmt::format("{} {}", last_listed_, line));
+      if (!rule || rule->words.find("-m [") != std::string::npos) return false;
+      section.operations.pop_back();
+    }
+    last_listed_ = line;
+    if (!rule) {
+      append(opaque_rule(listed_chain_, line.substr(static_cast<std::size_t>(words[2].data() - line.data()))), {});
+      return true;
+    }
     if (!section.family) section.family = rule->family;
     add(section, *verb_of("-A"), fmt::format("-A {} {}", listed_chain_, rule->words), rule->counters);
     return true;
@@ -319,7 +386,8 @@ class Reader {
     try {
       Rule rule = read_rule(text);
       // Where it was cut off is not known.
-      const bool cut = may_be_cut_ && rule.target == Target(NonTerminating{}) && !rule.matches.empty() &&
+      const bool may_be_cut = may_be_cut_ || (!words.empty() && words.back().starts_with('-'));
+      const bool cut = may_be_cut && rule.target == Target(NonTerminating{}) && !rule.matches.empty() &&
                        std::holds_alternative<UnknownMatch>(rule.matches.back());
       if (cut) rule.target = UnknownTarget{"its target"};
       return rule;
@@ -457,6 +525,7 @@ class Reader {
   bool in_table_ = false;         // after *nat, before COMMIT
   bool in_listing_ = false;       // in the lines of -S or -L
   std::string listed_chain_;      // of -L
+  std::string last_listed_;       // its line before, if that was a rule
   bool is_next_command_ = false;  // of a line
   std::size_t skipped_ = 0;
 };

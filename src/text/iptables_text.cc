@@ -295,10 +295,12 @@ class Tables {
     for (Section& section : sections_) {
       if (!section.family) {
         const auto together = of_listing.find(section.listing);
-        section.family = together != of_listing.end()     ? together->second
-                         : taken.contains(*section.table) ? Family::ipv6
-                                                          : Family::ipv4;
+        const bool is_second = together == of_listing.end() && taken.contains(*section.table);
+        section.family = together != of_listing.end() ? together->second : is_second ? Family::ipv6 : Family::ipv4;
         of_listing.emplace(section.listing, *section.family);
+        if (is_second)
+          note(section, fmt::format("assumed to be of IPv6, as a table {} came before: no line says the family",
+                                    name(*section.table)));
       }
       if (section.family == Family::ipv4) taken.insert(*section.table);
     }

@@ -2,7 +2,9 @@
 #include "text/pasted_lines.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <span>
+#include <utility>
 
 #include "model/scan.h"
 
@@ -90,6 +92,14 @@ std::size_t lines_of_comment(std::span<const std::string_view> lines) {
   return 0;
 }
 
+// {"level":"info","msg":"Running iptables-restore with the following input:\n* nat\n…"} of a log in JSON; else nothing.
+std::string message_of_json(std::string_view line) {
+  if (!line.starts_with('{') || line.find("\"msg\"") == std::string_view::npos) return {};
+  const auto entry = nlohmann::json::parse(line, nullptr, false);
+  const auto message = entry.is_object() ? entry.find("msg") : entry.end();
+  return entry.is_object() && message != entry.end() && message->is_string() ? message->get<std::string>() : "";
+}
+
 }  // namespace
 
 std::vector<PastedLine> pasted_lines(std::string_view text) {
@@ -107,6 +117,11 @@ std::vector<PastedLine> pasted_lines(std::string_view text) {
     const std::string line = plain(raw);
     const std::string_view content = without_margin(line);
     if (content.empty() || content.starts_with("```") || content.starts_with("~~~")) continue;
+    if (const std::string message = message_of_json(content); !message.empty()) {
+      for (PastedLine& each : pasted_lines(message)) lines.emplace_back(std::move(each)).number = first;
+      is_continued = false;
+      continue;
+    }
     if (is_continued) {
       lines.back().text.back() = ' ';  // in the place of the backslash
       lines.back().text += content;

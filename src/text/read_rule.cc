@@ -139,6 +139,18 @@ std::vector<Match> matches(std::span<const std::string> words, std::size_t& i) {
   return result;
 }
 
+// -A OUTPUT -j REDIRECT --to-ports 15001 -p tcp, as iptables takes it, too.
+void put_target_last(Words& words) {
+  const auto is_target = [](const std::string& word) { return word == "-j" || word == "-g"; };
+  const auto target = std::ranges::find_if(words, is_target);
+  const auto rest = std::find_if(target == words.end() ? target : target + 1, words.end(), [](const std::string& word) {
+    return word == "!" || (word.size() == 2 && word[0] == '-' && word[1] != '-');
+  });
+  const bool is_first =
+      rest != words.end() && target[-1] != comment_option && std::none_of(rest, words.end(), is_target);
+  if (is_first) std::rotate(target, rest, words.end());
+}
+
 }  // namespace
 
 Rule read_rule(std::string_view text) {
@@ -149,6 +161,7 @@ Rule read_rule(std::string_view text) {
     if (all[i] == "--to" && all[i - 1] == "REDIRECT") all[i] = "--to-ports";
     if (all[i] == "--to" && all[i - 1] == "DNAT") all[i] = "--to-destination";
   }
+  put_target_last(all);
   std::span<const std::string> words(all);
   const auto refuse = [&] {
     throw Error(ExitCode::usage,

@@ -202,6 +202,12 @@ Chain OTHER (1 references)
   EXPECT_EQ(listed("tcp flags:!0x3F/0x00"), "-p tcp ! --tcp-flags FIN,SYN,RST,PSH,ACK,URG NONE -j ACCEPT");
   EXPECT_EQ(listed("source IP range 1.1.1.1-1.1.1.2 destination IP range ! 10.0.0.1-10.0.0.9"),
             "-s 1.1.1.1-1.1.1.2 ! -d 10.0.0.1-10.0.0.9 -p tcp -j ACCEPT");
+  // Each line with counters is a rule, also if it is not understood.
+  EXPECT_THAT(
+      rules({filter + "    0     0 DROP  6  --  *  *  0.0.0.0/0  10.0.0.10/255.0.0.255\n    0     0 DROP  6  --  * \n" +
+             "thank you\n"}),
+      ElementsAre("iptables-legacy ipv4 filter -A INPUT -d 10.0.0.10/255.0.0.255 -p 6 -j DROP",
+                  "iptables-legacy ipv4 filter -A INPUT DROP  6  --  * its target"));
   // ip6tables prints no column of options, and mangle has other targets.
   const std::string table = "$ ip6tables -t mangle -nvL\nChain PREROUTING (policy DROP 0 packets, 0 bytes)\n";
   EXPECT_THAT(
@@ -224,6 +230,72 @@ Chain OTHER (1 references)
             "file1:2: iptables -L without -v does not print the interfaces of rules: expected the output of "
             "iptables-save, or "
             "of iptables -t nat -L -n -v; ask for the output of: iptables-save; ip6tables-save");
+}
+
+TEST(IptablesText, JoinsRulesThatAMailHasWrapped) {
+  const std::string start = "*nat\n:OUTPUT ACCEPT [0:0]\n", first = "iptables-legacy ipv4 nat -A OUTPUT ";
+  const std::string whole = first + "-d 10.96.0.10/32 -p tcp --dport 80 -j REDIRECT --to-ports 9002";
+  for (const char* wrapped : {"-A OUTPUT -d 10.96.0.10/32 -p tcp -m tcp --dport 80\n-j REDIRECT --to-ports 9002",
+                              "-A OUTPUT -d\n10.96.0.10/32 -p tcp -m tcp --dport 80 -j REDIRECT --to-ports 9002",
+                              "-A OUTPUT -d 10.96.0.10/32 -p tcp\n-m tcp --dport 80\n-j REDIRECT\n--to-ports 9002"}) {
+    EXPECT_THAT(rules({start + wrapped + "\nCOMMIT\n"}), ElementsAre(whole)) << wrapped;
+    EXPECT_THAT(rules({fmt::format("$ iptables -t nat -S\n-P OUTPUT ACCEPT\n{}\nroot@pod:/# \n", wrapped)}),
+                ElementsAre(whole))
+        << wrapped;
+  }
+  EXPECT_THAT(rules({start + "-A OUTPUT -p tcp -m multiport --dports 80,\n443 -j RETURN\nCOMMIT\n"}),
+              ElementsAre(first + "-p tcp -m multiport --dports 80,443 -j RETURN"));
+  EXPECT_THAT(
+      rules({"$ iptables -t nat -L -n -v\nChain OUTPUT (policy ACCEPT 0 packets, 0 bytes)\n"
+             "    0     0 REDIRECT   6    --  *      *       0.0.0.0/0            10.0.0.0/8\nredir ports 9002\n"
+             "    0     0 REDIRECT   6    --  *      *       0.0.0.0/0\n  10.9.0.0/16    redir ports 9003\n$ exit\n"}),
+      ElementsAre(first + "-d 10.0.0.0/8 -p tcp -j REDIRECT --to-ports 9002",
+                  first + "-d 10.9.0.0/16 -p tcp -j REDIRECT --to-ports 9003"));
+}
+
+TEST(IptablesText, TakesTheTargetBeforeTheMatches) {
+  EXPECT_THAT(
+      rules({"iptables -t nat -A OUTPUT -j REDIRECT --to-ports 9002 -p tcp ! --dport 80 -m comment --comment \"-j x\"\n"
+             "iptables -t nat -A OUTPUT -p tcp -j RETURN -m comment --comment two\n"}),
+      ElementsAre("iptables-legacy ipv4 nat -A OUTPUT -p tcp ! --dport 80 -m comment --comment \"-j x\" -j REDIRECT "
+                  "--to-ports 9002",
+                  "iptables-legacy ipv4 nat -A OUTPUT -p tcp -m comment --comment two -j RETURN"));
+}
+
+// `iptables -L -v` without -n
+TEST(IptablesText, KnowsTheNamesOfLoopbackAddresses) {
+  const std::string start =
+      "$ iptables -t nat -L -v\nChain OUTPUT (policy ACCEPT 0 packets, 0 bytes)\n    0     0 RETURN     ";
+  const auto listed = [&](std::string_view line) { return rules({fmt::format("{}{}\n", start, line)}).front(); };
+  const std::string first = "iptables-legacy ipv4 nat -A OUTPUT ";
+  EXPECT_EQ(listed("tcp  --  any    lo      anywhere            !localhost            owner UID match 1337"),
+            first + "! -d 127.0.0.1/32 -o lo -p tcp -m owner --uid-owner 1337 -j RETURN");
+  EXPECT_EQ(listed("all  --  any    any     localhost            loopback/8"),
+            first + "-s 127.0.0.1/32 -d 127.0.0.0/8 -j RETURN");
+  EXPECT_EQ(listed("all  --  any    any     anywhere            web.example"),
+            first + "RETURN     all  --  any    any     anywhere            web.example its target");
+}
+
+TEST(IptablesText, ReadsLogsInJson) {
+  EXPECT_THAT(
+      rules(
+          {R"({"level":"info","time":"t","msg":"Running iptables-restore with the following input:\n* nat\n-N ISTIO_REDIRECT\n-A ISTIO_REDIRECT -p tcp -j REDIRECT --to-ports 15001\nCOMMIT\n"}
+{"level":"info","time":"t","msg":"Running command (without lock): iptables -t nat -A OUTPUT -m comment --comment \"a b\" -j ISTIO_REDIRECT"}
+)"}),
+      Contains(HasSubstr("nat -A OUTPUT -m comment --comment \"a b\" -j ISTIO_REDIRECT")));
+  const std::string again = "*nat\n-A OUTPUT -p tcp -j RETURN\nCOMMIT\n";
+  EXPECT_THAT(notes({again + again}), HasSubstr("assumed to be of IPv6, as a table nat came before"));
+}
+
+TEST(IptablesText, TakesWhatIsBetweenRulesForOne) {
+  const std::string start = "*nat\n:PREROUTING ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n",
+                    first = "iptables-legacy ipv4 nat ";
+  for (const std::string_view line : {"A OUTPUT -p tcp -j DROP", "+-A OUTPUT -p tcp -j DROP", "(some rules of OUTPUT)"})
+    EXPECT_THAT(
+        rules({fmt::format("{}{}\n-A PREROUTING -p udp -j RETURN\nCOMMIT\n", start, line)}),
+        ElementsAre(first + "-A PREROUTING -p udp -j RETURN", fmt::format("{}-A OUTPUT {} its target", first, line)));
+  // Its end is missing.
+  EXPECT_THAT(rules({start + "-A OUTPUT -p tcp -d\nCOMMIT\n"}), ElementsAre(first + "-A OUTPUT -p tcp -d its target"));
 }
 
 TEST(IptablesText, HasCommentsOfSeveralLines) {

@@ -352,8 +352,8 @@ TEST(NftText, WritesWhatItDoesNotUnderstandOfJsonAsNft) {
             "ip ttl 5");
   EXPECT_EQ(written(R"({"match": {"op": "!=", "left": {"meta": {"key": "length"}}, "right": {"range": [1, 9]}}})"),
             "meta length != 1-9");
-  EXPECT_EQ(written(R"({"match": {"op": "in", "left": {"ct": {"key": "status"}}, "right": ["snat", "dnat"]}})"),
-            "ct status snat,dnat");
+  EXPECT_EQ(written(R"({"match": {"op": "in", "left": {"ct": {"key": "helper"}}, "right": ["ftp", "sip"]}})"),
+            "ct helper ftp,sip");
   EXPECT_EQ(
       written(R"({"match": {"op": "==", "left": {"rt": {"key": "mtu"}}, "right": {"set": [1, {"range": [3, 4]}]}}})"),
       "rt mtu { 1, 3-4 }");
