@@ -90,7 +90,7 @@ struct Outcome {
   std::string interface;
   std::string listener;              // lands: who has that port: "Envoy outbound", "the app"
   std::optional<Endpoint> original;  // SO_ORIGINAL_DST, if the destination was translated
-  std::optional<Address> source;     // leaves, forwarded: from where, if that was translated to what is known
+  std::optional<Address> source;     // lands, leaves, forwarded: from where, if that was translated to what is known
   bool transparent = false;          // lands: by TPROXY at `port`; `at` is what the socket sees as its own address
   std::uint16_t transparent_port = 0;
   std::string why;  // dropped, unroutable; lands, if not where TPROXY sent it; unknown: the rule that is the reason,

@@ -30,10 +30,10 @@ std::string sentence_of(const Outcome& outcome) {
   switch (outcome.kind) {
     case Outcome::Kind::lands:
       if (outcome.transparent) {
-        return fmt::format("lands on port {}{} by TPROXY; original destination {}{}", outcome.transparent_port, who, at,
-                           answers);
+        return fmt::format("lands on port {}{} by TPROXY{}; original destination {}{}", outcome.transparent_port, who,
+                           source, at, answers);
       }
-      return fmt::format("lands on {}{}{}{}{}{}", at, who, original, untouched,
+      return fmt::format("lands on {}{}{}{}{}{}{}", at, who, source, original, untouched,
                          outcome.why.empty() ? "" : ": " + outcome.why, answers);
     case Outcome::Kind::leaves:
       return fmt::format("leaves the pod by {} to {}{}{}{}{}", outcome.interface, at, source, original, untouched,

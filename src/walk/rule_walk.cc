@@ -335,7 +335,9 @@ class RuleWalk {
   }
 
   std::optional<Ended> apply(const Reject&, const LiveChain&, const LiveRule&, std::size_t place) {
-    return dropped(place, "rejected");
+    const Ended ended = dropped(place, "rejected");
+    packet_.trace.outcome.why += " (REJECT)";  // the sender is told
+    return ended;
   }
 
   Ended dropped(std::size_t place, const std::string& what) {

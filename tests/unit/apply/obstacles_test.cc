@@ -99,7 +99,7 @@ rule 1 of filter OUTPUT: -A OUTPUT -p tcp -j DROP: `out tcp 198.51.100.1:80 --ui
 return path: dropped: by rule 1 of filter OUTPUT: `in tcp 192.0.2.2:80 --from 203.0.113.1` lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80; replies are lost: dropped: by rule 1 of filter OUTPUT; as requested it lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80
 # filter -A OUTPUT -p tcp --dport 443 -j DROP
 # filter -A OUTPUT -p tcp --dport 15001 -j REJECT --reject-with tcp-reset
-rule 1 of filter OUTPUT: -A OUTPUT -p tcp --dport 15001 -j REJECT --reject-with tcp-reset: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
+rule 1 of filter OUTPUT: -A OUTPUT -p tcp --dport 15001 -j REJECT --reject-with tcp-reset: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` dropped: by rule 1 of filter OUTPUT (REJECT); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 # filter -A OUTPUT -p tcp ! --dport 80 -j DROP
 rule 1 of filter OUTPUT: -A OUTPUT -p tcp ! --dport 80 -j DROP: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` dropped: by rule 1 of filter OUTPUT; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 return path: dropped: by rule 1 of filter OUTPUT: `in tcp 192.0.2.2:80 --from 203.0.113.1` lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80; replies are lost: dropped: by rule 1 of filter OUTPUT; as requested it lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80

@@ -1058,7 +1058,7 @@ PREROUTING, in by eth0
   routing: stays here: the destination is the pod itself
 INPUT, in by eth0
   filter INPUT 1: yes: rejected
-= dropped: by rule 1 of filter INPUT
+= dropped: by rule 1 of filter INPUT (REJECT)
 # in tcp :443
 PREROUTING, in by eth0
   conntrack: a new connection
