@@ -99,7 +99,7 @@ class LinuxKernel final : public Kernel {
       return live != nullptr && holds_others(*live);
     };
     Routes::State routing = routes_->read();
-    if (mesh_.name.empty()) survey.routing = std::move(routing.ours);
+    survey.routing = mesh_.name.empty() ? std::move(routing.ours) : routing_of_mark(pod(), mesh_.mark);
     survey.others_routing = std::move(routing.others);
     made_by_us_ = is_of_ambient(survey.routing);
     for (const BackendKind kind : all_backends) {

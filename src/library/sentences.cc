@@ -78,7 +78,7 @@ std::string cleaned(const ApplyResult& result, std::string_view mesh) {
   std::string from;
   for (BackendKind backend : result.left) from += (from.empty() ? " from " : ", ") + std::string(name(backend));
   return mesh.empty() ? "removed all rules and routes of the mesh" + from
-                      : fmt::format("removed all rules of {}{}", mesh, from);
+                      : fmt::format("removed all rules of {}{}, and its chains with whatever was in them", mesh, from);
 }
 
 std::string verified(const Comparison& comparison, std::string_view options) {

@@ -31,7 +31,7 @@ struct OtherMesh {
   std::array<NamedPort, 5> ports{};
   std::array<std::uint32_t, 2> ids{};  // of its proxy: uids, and gids where it has any
   Unmarked unmarked = Unmarked::none;
-  std::uint32_t mark = 0;                      // of its policy rule
+  std::uint32_t mark = 0;                      // of its policy rule, for what its proxy sends
   std::array<std::string_view, 1> tables{{}};  // of the family inet, its own
 };
 
@@ -136,9 +136,18 @@ bool has_comment(const Rule& rule, std::string_view prefix) {
   });
 }
 
+// Of all addresses, or for DNS: a jump for one address is another program's.
 bool jumps_to(const MeshRules& mesh, const Rule& rule) {
   const auto* jump = std::get_if<Jump>(&rule.target);
-  return jump != nullptr && makes_chain(mesh, jump->chain);
+  if (jump == nullptr || !makes_chain(mesh, jump->chain)) return false;
+  bool of_address = false, of_dns = false;
+  for (const Match& match : rule.matches) {
+    const auto* address = std::get_if<AddressMatch>(&match);
+    const auto* port = std::get_if<PortMatch>(&match);
+    of_address = of_address || (address != nullptr && !address->negated);
+    of_dns = of_dns || (port != nullptr && port->ports.size() == 1 && port->ports.front() == PortRange(dns_port));
+  }
+  return !of_address || of_dns;
 }
 
 const OwnerMatch* owner_of(const Rule& rule) {
@@ -279,6 +288,7 @@ MeshRules rules_of_mesh(std::string_view option) {
   const OtherMesh& mesh = *std::ranges::find(known_meshes, option, &OtherMesh::option);
   MeshRules rules = istio_rules;
   rules.name = mesh.name;
+  rules.mark = mesh.mark;
   rules.tables = mesh.tables;
   rules.mark_ours = mark_rules;
   rules.has_chain = makes_chain;
@@ -306,12 +316,6 @@ std::vector<std::string> left_by_mesh(const MeshRules& mesh, const Survey& surve
       }
     }
   }
-  if (known.mark == 0 || !survey.pod) return left;
-  Routing routing;
-  std::ranges::copy_if(survey.pod->rules, std::back_inserter(routing.policy_rules),
-                       [&](const PolicyRule& rule) { return rule.mark == known.mark; });
-  for (const std::string& command : ip_commands(routing, "del"))
-    left.push_back(fmt::format("{}'s policy rule stays: no rule sets its mark; '{}' removes it", mesh.name, command));
   return left;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "mesh/catalogue.h"
+#include "mesh/releases.h"
 #include "mesh/returned_owners.h"
 #include "mesh/rule_words.h"
 
@@ -94,7 +95,9 @@ bool is_direct(const Rule& rule, Table table, const Signs& signs) {
   using enum MeshRule;
   if (!signs.owners->cover(rule)) return false;
   return std::ranges::any_of(catalogue(), [&](const Row& row) {
-    if (row.table != table || row.id == excluded_interface_in || row.id == excluded_interface_out) return false;
+    if (row.table != table || row.id == excluded_interface_in || row.id == excluded_interface_out ||
+        row.id == virtual_machine_return)
+      return false;
     if (is_of_dns(row.id) && !signs.dns) return false;
     if (row.id == invalid_drop ? !signs.older : table == Table::mangle && !signs.tproxy) return false;
     return is_of(rule, row) && (row.id != tproxy_mark_proxy || marks_proxy(rule));
@@ -126,6 +129,24 @@ std::set<std::string> returned_interfaces(const LiveChain* chain, InterfaceDirec
     if (const std::string* name = returned_interface(live.rule, direction)) names.insert(*name);
   }
   return names;
+}
+
+// Marks the rules that leave these interfaces alone. They stand before the last jump of all to a chain of Istio's: what
+// stands behind is another program's.
+template <typename IsOurs>
+void mark_returned(LiveChain& chain, InterfaceDirection direction, const IsOurs& is_ours) {
+  const auto is_last = [](const LiveRule& live) {
+    return live.ours && std::holds_alternative<Jump>(live.rule.target) &&
+           std::ranges::none_of(live.rule.matches, [](const Match& match) {
+             return std::holds_alternative<InterfaceMatch>(match);  // of -k: they come first
+           });
+  };
+  const auto last = std::find_if(chain.rules.rbegin(), chain.rules.rend(), is_last);
+  const auto end = last != chain.rules.rend() ? last.base() : chain.rules.end();
+  std::for_each(chain.rules.begin(), end, [&](LiveRule& live) {
+    const std::string* interface = returned_interface(live.rule, direction);
+    if (interface != nullptr && is_ours(*interface)) live.ours = true;
+  });
 }
 
 // Keeps one of identical rules, as a plan has each once: the others are another program's, and ours is the first if it
@@ -161,20 +182,16 @@ void mark_direct(Table table, const Direct& direct, const Signs& signs) {
   };
   if (direct.prerouting != nullptr) {
     const std::set<std::string> twins = twins_of(direct.output, InterfaceDirection::out);
-    for (LiveRule& live : direct.prerouting->rules) {
-      const std::string* interface = returned_interface(live.rule, InterfaceDirection::in);
-      if (interface != nullptr && (table == Table::nat || twins.contains(*interface))) live.ours = true;
-      if (is_direct(live.rule, table, signs)) live.ours = true;
-    }
+    mark_returned(*direct.prerouting, InterfaceDirection::in,
+                  [&](const std::string& name) { return table == Table::nat || twins.contains(name); });
+    for (LiveRule& live : direct.prerouting->rules) live.ours = live.ours || is_direct(live.rule, table, signs);
     leave_doubles(*direct.prerouting, twins);
   }
   if (direct.output != nullptr) {
     const std::set<std::string> twins = twins_of(direct.prerouting, InterfaceDirection::in);
-    for (LiveRule& live : direct.output->rules) {
-      const std::string* interface = returned_interface(live.rule, InterfaceDirection::out);
-      if (interface != nullptr && twins.contains(*interface)) live.ours = true;
-      if (is_direct(live.rule, table, signs)) live.ours = true;
-    }
+    mark_returned(*direct.output, InterfaceDirection::out,
+                  [&](const std::string& name) { return twins.contains(name); });
+    for (LiveRule& live : direct.output->rules) live.ours = live.ours || is_direct(live.rule, table, signs);
     leave_doubles(*direct.output, twins);
   }
   if (direct.postrouting != nullptr && signs.dns) {
@@ -196,7 +213,9 @@ bool may_be_older(const std::vector<LiveChain>& chains, Family family) {
   return older || !later;
 }
 
-// -m state --state ESTABLISHED -j ACCEPT; of 1.4 -i lo -d ::1 -j ACCEPT; -j REJECT: one after the other, as a whole.
+// Up to 1.4: -m state --state ESTABLISHED -j ACCEPT; of 1.4 -i lo -d ::1 -j ACCEPT; -j REJECT: one after the other, as
+// a whole.
+constexpr unsigned last_that_refuses_ipv6 = 4;
 void mark_refusal_of_ipv6(LiveChain& input) {
   using enum MeshRule;
   std::vector<LiveRule>& rules = input.rules;
@@ -271,7 +290,8 @@ void mark_ours(std::vector<LiveChain>& chains) {
   }
   for (LiveChain& chain : chains) {
     const bool is_input = chain.table == Table::filter && chain.name == words::input;
-    if (is_input && chain.families == Family::ipv6 && !with.empty()) mark_refusal_of_ipv6(chain);
+    const bool may_refuse = is_input && chain.families == Family::ipv6 && !with.empty();
+    if (may_refuse && earliest_release(chains) <= last_that_refuses_ipv6) mark_refusal_of_ipv6(chain);
     if (is_written(chain.table)) mark_trace_logging(chain);
   }
 }

@@ -92,20 +92,31 @@ Releases releases_of(const Rule& rule) {
   }
 }
 
+void add(std::span<const LiveChain> chains, Releases& all) {
+  for (const LiveChain& chain : chains) {
+    for (const LiveRule& each : chain.rules) {
+      if (!each.ours) continue;
+      const Releases of = releases_of(each.rule);
+      all.first = std::max(all.first, of.first);
+      all.last = std::min(all.last, of.last);
+    }
+  }
+}
+
 }  // namespace
+
+unsigned earliest_release(std::span<const LiveChain> chains) {
+  Releases all;
+  add(chains, all);
+  return all.first;
+}
 
 std::string older_release(std::span<const Live> live) {
   Releases all;
   for (const Live& one : live) {
-    for (const LiveChain& chain : one.chains) {
-      if (chain.ours && traits(one.backend).in_own_table) return "";
-      for (const LiveRule& each : chain.rules) {
-        if (!each.ours) continue;
-        const Releases of = releases_of(each.rule);
-        all.first = std::max(all.first, of.first);
-        all.last = std::min(all.last, of.last);
-      }
-    }
+    const bool in_own_table = traits(one.backend).in_own_table;
+    if (in_own_table && std::ranges::any_of(one.chains, &LiveChain::ours)) return "";
+    add(one.chains, all);
   }
   if (all.last > last_older || all.first > all.last) return "";  // of two releases, none of which is left
   if (all.first == all.last) return fmt::format("Istio 1.{}", all.first);

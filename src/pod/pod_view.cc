@@ -2,6 +2,7 @@
 #include "pod/pod_view.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -22,6 +23,20 @@ void PodView::insert(const PolicyRule& rule) {
   const auto next = std::ranges::find_if(
       rules, [&](const PolicyRule& there) { return there.family == rule.family && there.priority > rule.priority; });
   rules.insert(next, rule);
+}
+
+Routing routing_of_mark(const PodView& pod, std::uint32_t mark) {
+  Routing routing;
+  if (mark == 0) return routing;
+  for (const PolicyRule& rule : pod.rules) {
+    if (rule.mark != mark || rule.action != PolicyRule::Action::lookup) continue;
+    routing.policy_rules.push_back(rule);
+    std::ranges::copy_if(pod.routes, std::back_inserter(routing.local_routes), [&](const Route& route) {
+      return route.kind == Route::Kind::local && route.device == "lo" && route.table == rule.table &&
+             route.family() == rule.family;
+    });
+  }
+  return routing;
 }
 
 std::vector<PodView> by_each_hop(const PodView& pod) {

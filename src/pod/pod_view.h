@@ -2,6 +2,7 @@
 // A pod's interfaces and routes, as far as they decide about where a packet goes.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ struct PodView {
   // Adds the rule as the kernel does: behind those of its family that have its priority.
   void insert(const PolicyRule& rule);
 };
+
+// Returns the policy rules that ask for the mark, and the local routes of the tables that they look up; for 0 nothing.
+[[nodiscard]] Routing routing_of_mark(const PodView& pod, std::uint32_t mark);
 
 // Returns the pod, and as often as it takes with the next ones of all that routes have as their first hop.
 [[nodiscard]] std::vector<PodView> by_each_hop(const PodView& pod);

@@ -2,6 +2,7 @@
 // Describes a mesh's rules to the code that reads and writes rules: mesh/istio_rules.h has Istio's.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +25,7 @@ struct RuleNotes {
 struct MeshRules {
   std::string_view
       name;  // of another mesh, whose rules are only removed; empty: Istio's and Sidetrack's, with their routes
+  std::uint32_t mark = 0;                    // of the policy rule of another mesh; 0: it has none
   std::span<const std::string_view> tables;  // of nftables, of the family inet: the mesh's as a whole
   // Sets `ours` on chains and rules of iptables.
   void (*mark_ours)(const MeshRules& mesh, std::vector<LiveChain>& chains);

@@ -225,10 +225,12 @@ class KernelRoutes : public Routes {
       return true;
     };
     for (const ListedRule& live : all.rules) {
-      if (live.rule.is_ours() && taken_from(left.policy_rules, live.planned)) remove_one(live);
+      const bool is_ours = live.rule.is_ours() && taken_from(left.policy_rules, live.planned);
+      if (is_ours || taken_from(left.policy_rules, live.rule)) remove_one(live);  // else: of another mesh, by its mark
     }
     for (const ListedRoute& live : all.routes) {
-      if (live.route.is_ours() && taken_from(left.local_routes, live.planned)) remove_one(live);
+      const bool is_ours = live.route.is_ours() && taken_from(left.local_routes, live.planned);
+      if (is_ours || taken_from(left.local_routes, with_device(live))) remove_one(live);
     }
     for (const Address& address : all.loopback_hosts()) {
       if (taken_from(left.loopback_addresses, address)) remove_one(address);
@@ -297,6 +299,11 @@ class KernelRoutes : public Routes {
     return metric;
   }
 
+  static Route with_device(const ListedRoute& live) {
+    Route route = live.route;
+    if (live.device == loopback_index) route.device = "lo";
+    return route;
+  }
   void remove_one(const ListedRule& live) {
     netlink::Request request(RTM_DELRULE, NLM_F_ACK, rule_header(live.rule));
     put_rule(request, live.rule, live.protocol);
@@ -308,7 +315,7 @@ class KernelRoutes : public Routes {
     request.put(RTA_TABLE, live.route.table);
     request.put(RTA_OIF, loopback_index);
     request.put(RTA_PRIORITY, live.metric);
-    require_gone(routes::request(socket_, request), live.planned.value());
+    require_gone(routes::request(socket_, request), with_device(live));
   }
   void remove_one(const Address& address) {
     netlink::Request request(RTM_DELADDR, NLM_F_ACK, address_header(address));

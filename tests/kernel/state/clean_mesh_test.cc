@@ -197,14 +197,17 @@ TEST_P(CleanMesh, RefusesWhereAnotherProgramLeadsToIt) {
   EXPECT_EQ(saved(pod), before);
 }
 
-TEST_P(CleanMesh, NamesThePolicyRuleOfAppMesh) {
+TEST_P(CleanMesh, RemovesThePolicyRuleOfAppMesh) {
   const Namespace pod;
-  ip(pod, "link set lo up\nrule add fwmark 0x1e7700ce lookup 100\nroute add local default dev lo table 100\n");
+  ip(pod,
+     "link set lo up\nrule add fwmark 7 lookup 101\nroute add local default dev lo table 101\nrule add fwmark "
+     "0x1e7700ce lookup 100\nroute add local default dev lo table 100\n");
   load(pod, file_named("app-mesh"));
   const Output cleaned = sidetrack(pod, {"clean", "--mesh", "app-mesh"});
   EXPECT_EQ(cleaned.exit_code, 0);
-  EXPECT_THAT(cleaned.err, HasSubstr("App Mesh's policy rule stays"));
-  EXPECT_THAT(pod.must({"ip", "rule"}), HasSubstr("0x1e7700ce"));
+  EXPECT_THAT(pod.must({"ip", "rule"}), AllOf(Not(HasSubstr("0x1e7700ce")), HasSubstr("fwmark 0x7")));
+  EXPECT_EQ(pod.program({"ip", "route", "show", "table", "100"}).out, "");
+  EXPECT_NE(pod.must({"ip", "route", "show", "table", "101"}), "");
 }
 
 // Newer Consul has its chains in a table of nftables of its own.

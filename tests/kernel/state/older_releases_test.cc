@@ -142,5 +142,25 @@ TEST_P(OlderReleases, AreNotSeenInRulesOfAnotherBesideLaterOnes) {
   }
 }
 
+// Rules that 1.4 would have written, and ones behind Istio's jumps, are not those of a later release.
+TEST_P(OlderReleases, LeaveWhatOthersPutBesideLaterOnes) {
+  const Namespace pod;
+  pod.must({program_under_test(), "apply", "-i", "*", "-b", "*", "--ip-families", "ipv4", "--backend",
+            fmt::format("iptables-{}", GetParam())});
+  load(pod, "ip6tables",
+       "*filter\n-A INPUT -m state --state ESTABLISHED -j ACCEPT\n-A INPUT -j REJECT --reject-with "
+       "icmp6-port-unreachable\nCOMMIT\n");
+  load(pod, "iptables",
+       "*nat\n-A OUTPUT -o eth1 -j RETURN\n-A PREROUTING -i eth1 -j RETURN\n-A OUTPUT -p udp --dport 69 -j REDIRECT "
+       "--to-ports 6969\nCOMMIT\n");
+  const Output cleaned = pod.program({program_under_test(), "clean"});
+  EXPECT_EQ(cleaned.exit_code, 0) << cleaned.err;
+  const std::string left = saved(pod);
+  EXPECT_THAT(left, Not(HasSubstr("ISTIO")));
+  for (const char* words :
+       {"-j REJECT", "ESTABLISHED", "-A OUTPUT -o eth1 -j RETURN", "-A PREROUTING -i eth1 -j RETURN", "6969"})
+    EXPECT_THAT(left, HasSubstr(words));
+}
+
 }  // namespace
 }  // namespace sidetrack::netns
