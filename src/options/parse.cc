@@ -117,7 +117,8 @@ void refuse_words(const CommandLine& line, const CommandWords& given, Arguments 
   if (takes_words(line) || given.words.empty()) return;
   const std::string& word = given.words.front();
   const auto place = std::find(arguments.rbegin(), arguments.rend(), word);
-  const std::string before = arguments.rend() - place > 1 ? std::string(place[1]) : "";
+  std::string before = arguments.rend() - place > 1 ? std::string(place[1]) : "";
+  if (before == "--cleanup-only") before.clear();  // what istio-clean-iptables stands for
   std::string hint;
   if (is_command(word)) {
     hint = fmt::format("the command comes first: sidetrack {} ...", word);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <linux/netfilter/xt_CHECKSUM.h>
 #include <linux/netfilter/xt_CLASSIFY.h>
+#include <linux/netfilter/xt_CT.h>
 #include <linux/netfilter/xt_DSCP.h>
 #include <linux/netfilter/xt_LOG.h>
 #include <linux/netfilter/xt_NFLOG.h>
@@ -347,6 +348,18 @@ Words checksum_words(const xt_CHECKSUM_info& info) {
   return " --checksum-fill";
 }
 
+// What CtZone is not. Events are left as bytes.
+Words ct_words(const xt_ct_target_info_v1& info) {
+  constexpr unsigned of_zone = XT_CT_ZONE_DIR_ORIG | XT_CT_ZONE_DIR_REPL;
+  if ((info.flags & ~unsigned{XT_CT_NOTRACK | of_zone}) != 0 || info.ct_events != 0 || info.exp_events != 0) return {};
+  std::string words = (info.flags & XT_CT_NOTRACK) != 0 ? " --notrack" : "";
+  if (info.helper[0] != '\0') words += " --helper " + word(text_of(info.helper));
+  if (info.timeout[0] != '\0') words += " --timeout " + word(text_of(info.timeout));
+  if (info.zone == 0) return words;
+  const bool is_original = (info.flags & XT_CT_ZONE_DIR_ORIG) != 0, is_reply = (info.flags & XT_CT_ZONE_DIR_REPL) != 0;
+  return words + fmt::format(" --zone{} {}", is_original == is_reply ? "" : is_reply ? "-reply" : "-orig", info.zone);
+}
+
 struct Nothing {};
 Words no_words(const Nothing&) { return ""; }
 
@@ -413,6 +426,7 @@ constexpr Row rows[] = {
     {target, "TTL", 0, 0, read<HopInfo, set_ttl_words>},
     {target, "HL", 0, 0, read<HopInfo, set_hl_words>},
     {target, "NFQUEUE", 3, 3, read<xt_NFQ_info_v3, queue_words>},
+    {target, "CT", 1, 2, read<xt_ct_target_info_v1, ct_words>},
     {target, "CHECKSUM", 0, 0, read<xt_CHECKSUM_info, checksum_words>},
 };
 

@@ -90,6 +90,8 @@ constexpr Listed listed_rules[] = {
     {"filter", "INPUT -j NFQUEUE --queue-balance 3:6"},
     {"mangle", "FORWARD -j CLASSIFY --set-class 1:10"},
     {"mangle", "FORWARD -j CHECKSUM --checksum-fill"},
+    {"raw", "PREROUTING -j CT --zone-reply 5"},
+    {"raw", "OUTPUT -j CT --zone-orig 7"},
     {"raw", "PREROUTING -j TRACE"},
 };
 
