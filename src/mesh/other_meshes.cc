@@ -136,7 +136,7 @@ bool has_comment(const Rule& rule, std::string_view prefix) {
   });
 }
 
-// Of all addresses, or for DNS: a jump for one address is another program's.
+// Tells whether it leads all addresses, or DNS, there: a jump for one address is another program's.
 bool jumps_to(const MeshRules& mesh, const Rule& rule) {
   const auto* jump = std::get_if<Jump>(&rule.target);
   if (jump == nullptr || !makes_chain(mesh, jump->chain)) return false;

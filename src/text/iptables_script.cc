@@ -135,13 +135,13 @@ std::string with_separate_values(std::string_view line) {
   return made;
 }
 
-// -j, --to-ports; no bullet, and no line of dashes
+// Tells -j and --to-ports from bullets and lines of dashes.
 bool is_option(std::string_view word) {
   const auto letter = word.find_first_not_of('-');
   return (letter == 1 || letter == 2) && letter < word.size() && verb_of(word) == nullptr && word != "-t";
 }
 
-// Whether the line goes on with the rule of the line before, which a mail or an editor has wrapped.
+// Tells whether the line goes on with the rule of the line before, which a mail or an editor has wrapped.
 bool goes_on(std::string_view before, std::string_view line) {
   const auto is_verb = [](std::string_view word) { return verb_of(word) != nullptr; };
   const auto starts_rule = [&](std::string_view word) { return is_verb(word) || program_of(word); };
@@ -239,7 +239,7 @@ class Reader {
     return {};
   }
 
-  // What stands between *nat and COMMIT was a rule: of the chain that it names, else of that before.
+  // Takes what stands between *nat and COMMIT for a rule: of the chain that it names, else of that before.
   void add_opaque(Views words, std::string_view line) {
     std::vector<ChainOperation>& operations = script_.sections.back().operations;
     if (operations.empty()) return;

@@ -92,7 +92,7 @@ std::size_t lines_of_comment(std::span<const std::string_view> lines) {
   return 0;
 }
 
-// {"level":"info","msg":"Running iptables-restore with the following input:\n* nat\n…"} of a log in JSON; else nothing.
+// Returns the message of a log in JSON: {"level":"info","msg":"Running iptables-restore …:\n* nat\n…"}; else nothing.
 std::string message_of_json(std::string_view line) {
   if (!line.starts_with('{') || line.find("\"msg\"") == std::string_view::npos) return {};
   const auto entry = nlohmann::json::parse(line, nullptr, false);

@@ -139,7 +139,7 @@ std::vector<Match> matches(std::span<const std::string> words, std::size_t& i) {
   return result;
 }
 
-// -A OUTPUT -j REDIRECT --to-ports 15001 -p tcp, as iptables takes it, too.
+// Makes -A OUTPUT -p tcp -j REDIRECT --to-ports 15001 of -A OUTPUT -j REDIRECT --to-ports 15001 -p tcp.
 void put_target_last(Words& words) {
   const auto is_target = [](const std::string& word) { return word == "-j" || word == "-g"; };
   const auto target = std::ranges::find_if(words, is_target);

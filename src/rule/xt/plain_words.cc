@@ -348,7 +348,7 @@ Words checksum_words(const xt_CHECKSUM_info& info) {
   return " --checksum-fill";
 }
 
-// What CtZone is not. Events are left as bytes.
+// Writes what CtZone is not. Events stay bytes.
 Words ct_words(const xt_ct_target_info_v1& info) {
   constexpr unsigned of_zone = XT_CT_ZONE_DIR_ORIG | XT_CT_ZONE_DIR_REPL;
   if ((info.flags & ~unsigned{XT_CT_NOTRACK | of_zone}) != 0 || info.ct_events != 0 || info.exp_events != 0) return {};
