@@ -86,6 +86,7 @@ struct Signs {
   bool older = false;   // those of releases before 1.25 count
   bool dns = false;     // those about DNS of such releases do
   bool tproxy = false;  // the table has a chain of Istio's
+  bool ranges = false;  // outbound traffic is captured by its address: then that of each virtual machine is, too
   const ReturnedOwners* owners = nullptr;
 };
 
@@ -129,6 +130,34 @@ std::set<std::string> returned_interfaces(const LiveChain* chain, InterfaceDirec
     if (const std::string* name = returned_interface(live.rule, direction)) names.insert(*name);
   }
   return names;
+}
+
+// Returns those of -k: -i INTERFACE -j ISTIO_REDIRECT.
+std::set<std::string> interfaces_of_jumps(const LiveChain& chain) {
+  std::set<std::string> names;
+  for (const LiveRule& live : chain.rules) {
+    if (!live.ours || !std::holds_alternative<Jump>(live.rule.target)) continue;
+    for (const Match& match : live.rule.matches) {
+      if (const auto* interface = std::get_if<InterfaceMatch>(&match)) names.insert(interface->name);
+    }
+  }
+  return names;
+}
+
+// Tells whether ISTIO_OUTPUT leads all addresses or ranges of them to the proxy.
+bool captures_ranges(const std::vector<LiveChain>& chains, Family family) {
+  const auto is_of_addresses = [](const LiveRule& live) {
+    const auto* jump = std::get_if<Jump>(&live.rule.target);
+    return jump != nullptr && jump->chain == words::istio_redirect &&
+           std::ranges::none_of(live.rule.matches, [](const Match& match) {
+             return std::holds_alternative<PortMatch>(match) || std::holds_alternative<InterfaceMatch>(match) ||
+                    std::holds_alternative<OwnerMatch>(match);
+           });
+  };
+  return std::ranges::any_of(chains, [&](const LiveChain& chain) {
+    return chain.families == family && chain.table == Table::nat && chain.name == words::istio_output &&
+           std::ranges::any_of(chain.rules, is_of_addresses);
+  });
 }
 
 // Marks the rules that leave these interfaces alone. They stand before the last jump of all to a chain of Istio's: what
@@ -182,8 +211,10 @@ void mark_direct(Table table, const Direct& direct, const Signs& signs) {
   };
   if (direct.prerouting != nullptr) {
     const std::set<std::string> twins = twins_of(direct.output, InterfaceDirection::out);
-    mark_returned(*direct.prerouting, InterfaceDirection::in,
-                  [&](const std::string& name) { return table == Table::nat || twins.contains(name); });
+    const std::set<std::string> machines = interfaces_of_jumps(*direct.prerouting);
+    mark_returned(*direct.prerouting, InterfaceDirection::in, [&](const std::string& name) {
+      return twins.contains(name) || (table == Table::nat && (signs.older || !signs.ranges || machines.contains(name)));
+    });
     for (LiveRule& live : direct.prerouting->rules) live.ours = live.ours || is_direct(live.rule, table, signs);
     leave_doubles(*direct.prerouting, twins);
   }
@@ -276,6 +307,7 @@ void mark_ours(std::vector<LiveChain>& chains) {
       Signs signs;
       signs.owners = &owners;
       signs.older = may_be_older(chains, family);
+      signs.ranges = captures_ranges(chains, family);
       signs.dns = has_dns && signs.older;
       Direct direct;
       for (LiveChain& chain : chains) {

@@ -75,9 +75,8 @@ std::string place_of(const Ending& ending) {
   const std::string from = ending.from ? " from " + ending.from->text() : "";
   switch (ending.kind) {
     case Outcome::Kind::lands:
-      if (ending.transparent) return fmt::format("port {}{} by TPROXY{}", ending.transparent_port, who, from);
-      if (ending.translated) return at + who + from;
-      return ending.from ? "reaches the pod" + from : "reaches the pod untouched";
+      if (ending.transparent) return fmt::format("port {}{} by TPROXY", ending.transparent_port, who);
+      return ending.translated ? at + who : "reaches the pod untouched";
     case Outcome::Kind::leaves:
       if (ending.translated) return fmt::format("leaves by {} to {}{}", ending.interface, at, from);
       return ending.from ? fmt::format("leaves{}, by {}", from, ending.interface)

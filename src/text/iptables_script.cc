@@ -135,10 +135,11 @@ std::string with_separate_values(std::string_view line) {
   return made;
 }
 
-// Tells -j and --to-ports from bullets and lines of dashes.
+// Tells -j and --to-ports from bullets, lines of dashes and -bash-4.2$.
 bool is_option(std::string_view word) {
   const auto letter = word.find_first_not_of('-');
-  return (letter == 1 || letter == 2) && letter < word.size() && verb_of(word) == nullptr && word != "-t";
+  const bool is_named = letter == 1 ? word.size() == 2 : letter == 2 && word.size() > 3;
+  return is_named && verb_of(word) == nullptr && word != "-t";
 }
 
 // Tells whether the line goes on with the rule of the line before, which a mail or an editor has wrapped.
@@ -233,21 +234,54 @@ class Reader {
         return command({}, rest, is_comment);
       if (!is_comment && statement(Views(words).subspan(i), rest)) return {};
     }
-    if (is_comment || words.empty() || is_next_command_) return {};
-    if (in_table_) add_opaque(words, line);
+    if (is_comment || words.empty() || is_next_command_ || ends_row(line)) return {};
+    if (in_table_ || is_row(words)) add_opaque(words, line);
     if (++skipped_ <= most_notes) note(fmt::format("'{}' is no rule of iptables", excerpt(line)));
     return {};
   }
 
-  // Takes what stands between *nat and COMMIT for a rule: of the chain that it names, else of that before.
+  // Takes the end of a row of -L that was wrapped. Returns whether it is one.
+  bool ends_row(std::string_view line) {
+    if (!in_listing_ || last_listed_.empty()) return false;
+    const std::string whole = fmt::format("{} {}", std::exchange(last_listed_, ""), line);
+    const auto rule = read_listed_rule(whole);
+    if (!rule || rule->words.find("-m [") != std::string::npos) return false;
+    Section& section = script_.sections.back();
+    section.operations.pop_back();
+    add(section, *verb_of("-A"), fmt::format("-A {} {}", listed_chain_, rule->words), rule->counters);
+    return true;
+  }
+
+  // Tells a row of -L that is not understood from prose that follows.
+  [[nodiscard]] bool is_row(Views words) const {
+    if (!in_listing_ || listed_chain_.empty()) return false;
+    const auto is_of_row = [](std::string_view word) {
+      return word == "--" || word == "anywhere" || word == "0.0.0.0/0" || word == "::/0";
+    };
+    const bool is_counted = words.size() > 2 && read_count(words[0]) && read_count(words[1]);
+    return is_counted || words[0].starts_with("...") || std::ranges::any_of(words, is_of_row);
+  }
+
+  // Takes a line for a rule: of the chain that is listed, or that it names, or else of all built-in ones.
   void add_opaque(Views words, std::string_view line) {
-    std::vector<ChainOperation>& operations = script_.sections.back().operations;
-    if (operations.empty()) return;
-    std::string chain = operations.back().chain;
-    for (const std::string_view word : words.first(std::min<std::size_t>(words.size(), 3))) {
-      if (std::ranges::find(operations, word, &ChainOperation::chain) != operations.end()) chain = word;
+    const Section& section = script_.sections.back();
+    if (!in_table_) {
+      last_listed_ = line;
+      return append(opaque_rule(listed_chain_, line), {});
     }
-    append(opaque_rule(chain, line), {});
+    std::vector<std::string> chains;
+    for (const std::string_view word : words.first(std::min<std::size_t>(words.size(), 3))) {
+      const bool is_known =
+          std::ranges::find(section.operations, word, &ChainOperation::chain) != section.operations.end() ||
+          builtin_hook(*section.table, word);
+      if (is_known) chains.assign(1, std::string(word));
+    }
+    if (chains.empty()) {
+      for (const Hook hook : all_hooks) {
+        if (builtin_hook(*section.table, name(hook))) chains.emplace_back(name(hook));
+      }
+    }
+    for (const std::string& chain : chains) append(opaque_rule(chain, line), {});
   }
 
   void append(Rule rule, Counters counters) {
@@ -305,19 +339,10 @@ class Reader {
           "iptables -L without -v does not print the interfaces of rules: expected the output of iptables-save, or of "
           "iptables -t nat -L -n -v",
           "ask for the output of: iptables-save; ip6tables-save");
-    auto rule = read_listed_rule(line);
+    const auto rule = read_listed_rule(line);
     Section& section = script_.sections.back();
-    const bool is_counted = words.size() > 2 && read_count(words[0]) && read_count(words[1]);
-    if (!rule && !is_counted) {  // the end of a line that was wrapped?
-      rule = read_listed_rule(fmt::format("{} {}", last_listed_, line));
-      if (!rule || rule->words.find("-m [") != std::string::npos) return false;
-      section.operations.pop_back();
-    }
+    if (!rule) return false;
     last_listed_ = line;
-    if (!rule) {
-      append(opaque_rule(listed_chain_, line.substr(static_cast<std::size_t>(words[2].data() - line.data()))), {});
-      return true;
-    }
     if (!section.family) section.family = rule->family;
     add(section, *verb_of("-A"), fmt::format("-A {} {}", listed_chain_, rule->words), rule->counters);
     return true;

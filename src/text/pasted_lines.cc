@@ -94,8 +94,9 @@ std::size_t lines_of_comment(std::span<const std::string_view> lines) {
 
 // Returns the message of a log in JSON: {"level":"info","msg":"Running iptables-restore …:\n* nat\n…"}; else nothing.
 std::string message_of_json(std::string_view line) {
-  if (!line.starts_with('{') || line.find("\"msg\"") == std::string_view::npos) return {};
-  const auto entry = nlohmann::json::parse(line, nullptr, false);
+  const auto start = line.find("{\"");  // behind a time or the name of a pod
+  if (start == std::string_view::npos || line.find("\"msg\"") == std::string_view::npos) return {};
+  const auto entry = nlohmann::json::parse(line.substr(start), nullptr, false);
   const auto message = entry.is_object() ? entry.find("msg") : entry.end();
   return entry.is_object() && message != entry.end() && message->is_string() ? message->get<std::string>() : "";
 }

@@ -162,5 +162,32 @@ TEST_P(OlderReleases, LeaveWhatOthersPutBesideLaterOnes) {
     EXPECT_THAT(left, HasSubstr(words));
 }
 
+// An interface that another program alone leaves alone is not one of -c, which names it in OUTPUT, too.
+TEST_P(OlderReleases, LeaveInterfacesOfOthersInFrontOfLaterOnes) {
+  const Namespace pod;
+  load(pod, "iptables", "*nat\n-A PREROUTING -i eth0 -j RETURN\nCOMMIT\n");
+  const std::string expected = saved(pod);
+  for (const Words& options : {Words{}, Words{"-c", "eth1"}, Words{"-k", "docker0"}}) {
+    const Words apply = Words{program_under_test(),
+                              "apply",
+                              "-i",
+                              "*",
+                              "-b",
+                              "*",
+                              "--ip-families",
+                              "ipv4",
+                              "--backend",
+                              fmt::format("iptables-{}", GetParam())} +
+                        options;
+    for (int time = 0; time < 2; ++time) {
+      const Output applied = pod.program(apply);
+      EXPECT_EQ(applied.exit_code, 0) << applied.err;
+    }
+    EXPECT_THAT(saved(pod), HasSubstr("-A PREROUTING -i eth0 -j RETURN"));
+    pod.must({program_under_test(), "clean"});
+    EXPECT_EQ(saved(pod), expected);
+  }
+}
+
 }  // namespace
 }  // namespace sidetrack::netns

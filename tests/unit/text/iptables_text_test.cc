@@ -207,7 +207,7 @@ Chain OTHER (1 references)
       rules({filter + "    0     0 DROP  6  --  *  *  0.0.0.0/0  10.0.0.10/255.0.0.255\n    0     0 DROP  6  --  * \n" +
              "thank you\n"}),
       ElementsAre("iptables-legacy ipv4 filter -A INPUT -d 10.0.0.10/255.0.0.255 -p 6 -j DROP",
-                  "iptables-legacy ipv4 filter -A INPUT DROP  6  --  * its target"));
+                  "iptables-legacy ipv4 filter -A INPUT 0     0 DROP  6  --  * its target"));
   // ip6tables prints no column of options, and mangle has other targets.
   const std::string table = "$ ip6tables -t mangle -nvL\nChain PREROUTING (policy DROP 0 packets, 0 bytes)\n";
   EXPECT_THAT(
@@ -239,7 +239,7 @@ TEST(IptablesText, JoinsRulesThatAMailHasWrapped) {
                               "-A OUTPUT -d\n10.96.0.10/32 -p tcp -m tcp --dport 80 -j REDIRECT --to-ports 9002",
                               "-A OUTPUT -d 10.96.0.10/32 -p tcp\n-m tcp --dport 80\n-j REDIRECT\n--to-ports 9002"}) {
     EXPECT_THAT(rules({start + wrapped + "\nCOMMIT\n"}), ElementsAre(whole)) << wrapped;
-    EXPECT_THAT(rules({fmt::format("$ iptables -t nat -S\n-P OUTPUT ACCEPT\n{}\nroot@pod:/# \n", wrapped)}),
+    EXPECT_THAT(rules({fmt::format("$ iptables -t nat -S\n-P OUTPUT ACCEPT\n{}\n-bash-4.2$ \n", wrapped)}),
                 ElementsAre(whole))
         << wrapped;
   }
@@ -273,7 +273,7 @@ TEST(IptablesText, KnowsTheNamesOfLoopbackAddresses) {
   EXPECT_EQ(listed("all  --  any    any     localhost            loopback/8"),
             first + "-s 127.0.0.1/32 -d 127.0.0.0/8 -j RETURN");
   EXPECT_EQ(listed("all  --  any    any     anywhere            web.example"),
-            first + "RETURN     all  --  any    any     anywhere            web.example its target");
+            first + "0     0 RETURN     all  --  any    any     anywhere            web.example its target");
 }
 
 TEST(IptablesText, ReadsLogsInJson) {
@@ -283,6 +283,10 @@ TEST(IptablesText, ReadsLogsInJson) {
 {"level":"info","time":"t","msg":"Running command (without lock): iptables -t nat -A OUTPUT -m comment --comment \"a b\" -j ISTIO_REDIRECT"}
 )"}),
       Contains(HasSubstr("nat -A OUTPUT -m comment --comment \"a b\" -j ISTIO_REDIRECT")));
+  EXPECT_THAT(
+      rules(
+          {"2024-05-01T10:11:12.1Z {\"level\":\"info\",\"msg\":\"* nat\\n-A OUTPUT -p tcp -j RETURN\\nCOMMIT\\n\"}\n"}),
+      ElementsAre("iptables-legacy ipv4 nat -A OUTPUT -p tcp -j RETURN"));
   const std::string again = "*nat\n-A OUTPUT -p tcp -j RETURN\nCOMMIT\n";
   EXPECT_THAT(notes({again + again}), HasSubstr("assumed to be of IPv6, as a table nat came before"));
 }
@@ -290,10 +294,26 @@ TEST(IptablesText, ReadsLogsInJson) {
 TEST(IptablesText, TakesWhatIsBetweenRulesForOne) {
   const std::string start = "*nat\n:PREROUTING ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n",
                     first = "iptables-legacy ipv4 nat ";
-  for (const std::string_view line : {"A OUTPUT -p tcp -j DROP", "+-A OUTPUT -p tcp -j DROP", "(some rules of OUTPUT)"})
+  for (const std::string_view line : {"A OUTPUT -p tcp -j DROP", "+-A OUTPUT -p tcp -j DROP"})
     EXPECT_THAT(
         rules({fmt::format("{}{}\n-A PREROUTING -p udp -j RETURN\nCOMMIT\n", start, line)}),
         ElementsAre(first + "-A PREROUTING -p udp -j RETURN", fmt::format("{}-A OUTPUT {} its target", first, line)));
+  // Of which chain is not known, so it is of each that packets come to first.
+  EXPECT_THAT(rules({"*nat\n...\n-A OUTPUT -p udp -j RETURN\nCOMMIT\n"}),
+              ElementsAre(first + "-A PREROUTING ... its target", first + "-A INPUT ... its target",
+                          first + "-A OUTPUT ... its target", first + "-A OUTPUT -p udp -j RETURN",
+                          first + "-A POSTROUTING ... its target"));
+  EXPECT_THAT(rules({"*nat\nA OUTPUT -p tcp -j DROP\nCOMMIT\n"}),
+              ElementsAre(first + "-A OUTPUT A OUTPUT -p tcp -j DROP its target"));
+  EXPECT_THAT(rules({"iptables -t nat -L -n -v --line-numbers\nChain OUTPUT (policy ACCEPT 0 packets, 0 bytes)\n"
+                     "num   pkts bytes target     prot opt in     out     source               destination\n"
+                     "1        0     0 REDIRECT   6    --  *      *       0.0.0.0/0            0.0.0.0/0            "
+                     "redir ports 9001\n"
+                     "12  REDIRECT 6 -- * * 0.0.0.0/0 0.0.0.0/0 redir ports 9002\n... 3 more\nThat is all, and nothing "
+                     "helps.\n"}),
+              ElementsAre(first + "-A OUTPUT -p tcp -j REDIRECT --to-ports 9001",
+                          first + "-A OUTPUT 12  REDIRECT 6 -- * * 0.0.0.0/0 0.0.0.0/0 redir ports 9002 its target",
+                          first + "-A OUTPUT ... 3 more its target"));
   // Its end is missing.
   EXPECT_THAT(rules({start + "-A OUTPUT -p tcp -d\nCOMMIT\n"}), ElementsAre(first + "-A OUTPUT -p tcp -d its target"));
 }
