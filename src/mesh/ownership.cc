@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <string>
 
 #include "mesh/catalogue.h"
@@ -247,7 +248,7 @@ bool may_be_older(const std::vector<LiveChain>& chains, Family family) {
 // Up to 1.4: -m state --state ESTABLISHED -j ACCEPT; of 1.4 -i lo -d ::1 -j ACCEPT; -j REJECT: one after the other, as
 // a whole.
 constexpr unsigned last_that_refuses_ipv6 = 4;
-void mark_refusal_of_ipv6(LiveChain& input) {
+void mark_refusal_of_ipv6(LiveChain& input, std::span<const LiveChain> all) {
   using enum MeshRule;
   std::vector<LiveRule>& rules = input.rules;
   const auto is = [&](std::size_t at, MeshRule id) { return at < rules.size() && is_of(rules[at].rule, id); };
@@ -255,6 +256,7 @@ void mark_refusal_of_ipv6(LiveChain& input) {
     if (!is(first, ipv6_established)) continue;
     const std::size_t last = first + (is(first + 1, ipv6_loopback) ? 2 : 1);
     if (!is(last, ipv6_refused)) continue;
+    if (earliest_release(all) > last_that_refuses_ipv6) return;
     for (std::size_t at = first; at <= last; ++at) rules[at].ours = true;
   }
 }
@@ -307,7 +309,7 @@ void mark_ours(std::vector<LiveChain>& chains) {
       Signs signs;
       signs.owners = &owners;
       signs.older = may_be_older(chains, family);
-      signs.ranges = captures_ranges(chains, family);
+      signs.ranges = table == Table::nat && captures_ranges(chains, family);
       signs.dns = has_dns && signs.older;
       Direct direct;
       for (LiveChain& chain : chains) {
@@ -322,8 +324,7 @@ void mark_ours(std::vector<LiveChain>& chains) {
   }
   for (LiveChain& chain : chains) {
     const bool is_input = chain.table == Table::filter && chain.name == words::input;
-    const bool may_refuse = is_input && chain.families == Family::ipv6 && !with.empty();
-    if (may_refuse && earliest_release(chains) <= last_that_refuses_ipv6) mark_refusal_of_ipv6(chain);
+    if (is_input && chain.families == Family::ipv6 && !with.empty()) mark_refusal_of_ipv6(chain, chains);
     if (is_written(chain.table)) mark_trace_logging(chain);
   }
 }

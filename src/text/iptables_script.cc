@@ -246,9 +246,8 @@ class Reader {
     const std::string whole = fmt::format("{} {}", std::exchange(last_listed_, ""), line);
     const auto rule = read_listed_rule(whole);
     if (!rule || rule->words.find("-m [") != std::string::npos) return false;
-    Section& section = script_.sections.back();
-    section.operations.pop_back();
-    add(section, *verb_of("-A"), fmt::format("-A {} {}", listed_chain_, rule->words), rule->counters);
+    script_.sections.back().operations.pop_back();
+    add_row(*rule);
     return true;
   }
 
@@ -267,7 +266,7 @@ class Reader {
     const Section& section = script_.sections.back();
     if (!in_table_) {
       last_listed_ = line;
-      return append(opaque_rule(listed_chain_, line), {});
+      return append(opaque_rule(listed_chain_, line));
     }
     std::vector<std::string> chains;
     for (const std::string_view word : words.first(std::min<std::size_t>(words.size(), 3))) {
@@ -281,16 +280,15 @@ class Reader {
         if (builtin_hook(*section.table, name(hook))) chains.emplace_back(name(hook));
       }
     }
-    for (const std::string& chain : chains) append(opaque_rule(chain, line), {});
+    for (const std::string& chain : chains) append(opaque_rule(chain, line));
   }
 
-  void append(Rule rule, Counters counters) {
+  void append(Rule rule) {
     ChainOperation& made = script_.sections.back().operations.emplace_back();
     made.kind = Kind::append;
     made.chain = rule.chain;
     made.line = number_;
     made.rule = std::move(rule);
-    made.counters = counters;
   }
 
   // *nat   :OUTPUT ACCEPT [0:0]   [0:0] -A OUTPUT …   -A OUTPUT …   COMMIT
@@ -340,12 +338,16 @@ class Reader {
           "iptables -t nat -L -n -v",
           "ask for the output of: iptables-save; ip6tables-save");
     const auto rule = read_listed_rule(line);
-    Section& section = script_.sections.back();
     if (!rule) return false;
     last_listed_ = line;
-    if (!section.family) section.family = rule->family;
-    add(section, *verb_of("-A"), fmt::format("-A {} {}", listed_chain_, rule->words), rule->counters);
+    add_row(*rule);
     return true;
+  }
+
+  void add_row(const ListedRule& row) {
+    Section& section = script_.sections.back();
+    if (!section.family) section.family = row.family;
+    add(section, *verb_of("-A"), fmt::format("-A {} {}", listed_chain_, row.words), row.counters);
   }
 
   bool commit() {

@@ -129,7 +129,7 @@ NftNode statement_node(std::string_view word, const json& value) {
 
 // ---- Words.
 
-// How nft writes a statement or an expression without -j; a part that | ends is left out if a member of it is missing.
+// Gives the text that nft prints without -j. A | separates the parts; a part with a missing member is omitted.
 struct Written {
   std::string_view word, form;
 };
@@ -170,7 +170,7 @@ std::string joined(const json& list, std::string_view between) {
   return words;
 }
 
-// Nothing if the object lacks one of the members.
+// Fills in the members. Returns an empty string if the object lacks one.
 std::string filled_part(std::string_view form, const json& object) {
   std::string words;
   while (!form.empty()) {

@@ -335,15 +335,13 @@ class RuleWalk {
   }
 
   std::optional<Ended> apply(const Reject&, const LiveChain&, const LiveRule&, std::size_t place) {
-    const Ended ended = dropped(place, "rejected");
-    packet_.trace.outcome.why += " (REJECT)";  // the sender is told
-    return ended;
+    return dropped(place, "rejected", " (REJECT)");
   }
 
-  Ended dropped(std::size_t place, const std::string& what) {
+  Ended dropped(std::size_t place, const std::string& what, const char* how = "") {
     say(place, Step::Kind::decided, what);
     captured_by(place);
-    packet_.drop("by " + rule_of(packet_.trace.steps[place]));
+    packet_.drop("by " + rule_of(packet_.trace.steps[place]) + how);
     return Ended::gone;
   }
 
