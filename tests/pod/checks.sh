@@ -65,7 +65,7 @@ page() {
   local commands
   commands=$(awk -v section="$2" '/^#/ { on = $0 ~ "^#+ " section "$" } on && /^    / { print substr($0, 5) }' "$1" | sed "${@:3}" -e '')
   [ -n "$commands" ] || { echo "$1 has no commands in '$2'"; return 1; }
-  [ "$(grep -c . <<<"$commands")" -le 3 ] || { echo "more than three commands: $commands"; return 1; }
+  [ "$(grep -c '[^|\\]$' <<<"$commands")" -le 3 ] || { echo "more than three commands: $commands"; return 1; }
   bash -xeuc "sudo() { \"\$@\"; }
 $commands"
 }
