@@ -229,7 +229,8 @@ bool is_of_kernel(const Section& section, const Line& line) {
 Fate fate_of(const Ending& ending) {
   switch (ending.kind) {
     case Outcome::Kind::lands:
-      return ending.translated || ending.transparent ? Fate::proxy : Fate::onward;
+      if (ending.translated || ending.transparent) return Fate::proxy;
+      return ending.from ? Fate::change : Fate::onward;
     case Outcome::Kind::leaves:
     case Outcome::Kind::forwarded:
       return ending.translated || ending.from ? Fate::change : Fate::onward;

@@ -23,9 +23,9 @@ Ending of(const Trace& trace) {
     case Outcome::Kind::leaves:
     case Outcome::Kind::forwarded:
       made.interface = outcome.interface;
-      made.from = outcome.source;
       [[fallthrough]];
     case Outcome::Kind::lands:
+      made.from = outcome.source;
       made.translated = trace.translated;
       made.transparent = outcome.transparent;
       made.transparent_port = outcome.transparent_port;
@@ -75,8 +75,9 @@ std::string place_of(const Ending& ending) {
   const std::string from = ending.from ? " from " + ending.from->text() : "";
   switch (ending.kind) {
     case Outcome::Kind::lands:
-      if (ending.transparent) return fmt::format("port {}{} by TPROXY", ending.transparent_port, who);
-      return ending.translated ? at + who : "reaches the pod untouched";
+      if (ending.transparent) return fmt::format("port {}{} by TPROXY{}", ending.transparent_port, who, from);
+      if (ending.translated) return at + who + from;
+      return ending.from ? "reaches the pod" + from : "reaches the pod untouched";
     case Outcome::Kind::leaves:
       if (ending.translated) return fmt::format("leaves by {} to {}{}", ending.interface, at, from);
       return ending.from ? fmt::format("leaves{}, by {}", from, ending.interface)

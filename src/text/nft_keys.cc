@@ -11,6 +11,7 @@
 #include "rule/nft/fields.h"
 #include "rule/target/destination.h"
 #include "rule/words.h"
+#include "text/services.h"
 
 namespace sidetrack {
 namespace {
@@ -87,7 +88,7 @@ std::optional<LoadedKey> payload_of(const std::string& header, const std::string
   for (const Field& each : fields) {
     const bool is_it = each.family ? fmt::format("{} {}", header, field) == each.text
                                    : field == each.text && !has_no_ports && !header.starts_with("ip");
-    if (is_it) return payload(each.base, each.offset, each.size, each.family ? ValueType::address : ValueType::number);
+    if (is_it) return payload(each.base, each.offset, each.size, each.family ? ValueType::address : ValueType::port);
   }
   return {};
 }
@@ -146,7 +147,7 @@ struct TupleValue {
 constexpr TupleValue tuple_values[] = {
     {"ip saddr", NFT_CT_SRC_IP, 4, ValueType::address},    {"ip daddr", NFT_CT_DST_IP, 4, ValueType::address},
     {"ip6 saddr", NFT_CT_SRC_IP6, 16, ValueType::address}, {"ip6 daddr", NFT_CT_DST_IP6, 16, ValueType::address},
-    {"proto-src", NFT_CT_PROTO_SRC, 2, ValueType::number}, {"proto-dst", NFT_CT_PROTO_DST, 2, ValueType::number}};
+    {"proto-src", NFT_CT_PROTO_SRC, 2, ValueType::port},   {"proto-dst", NFT_CT_PROTO_DST, 2, ValueType::port}};
 
 std::optional<LoadedKey> tuple_of(const NftNode& key) {
   const auto* found = std::ranges::find(tuple_values, key.text(0), &TupleValue::name);
@@ -203,7 +204,9 @@ std::optional<std::uint64_t> number_in(ValueType type, const NftNode& value) {
   if (value.parts.empty()) {
     const auto* named = std::ranges::find_if(
         named_values, [&](const NamedValue& each) { return each.type == type && each.name == value.word; });
-    return named != std::end(named_values) ? named->number : read_number<std::uint64_t>(value.word);
+    if (named != std::end(named_values)) return named->number;
+    const auto port = type == ValueType::port ? port_of_service(value.word) : std::nullopt;
+    return port ? *port : read_number<std::uint64_t>(value.word);
   }
   if (value.word != "|" && !(value.word == "list" && has_bits(type))) return {};
   std::uint64_t bits = 0;

@@ -15,6 +15,7 @@ namespace sidetrack {
 
 enum class ValueType : std::uint8_t {
   number,
+  port,
   address,
   name,
   protocol,

@@ -2,11 +2,64 @@
 #include "text/nft_lines.h"
 
 #include <string_view>
+#include <utility>
 
 #include "text/nft_listing.h"
 
 namespace sidetrack {
 namespace {
+
+// Returns how many braces more are open after the line: those between quotes and in comments count nothing.
+int opened_braces(std::string_view line) {
+  int opened = 0;
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    if (c == '#') break;
+    opened += c == '{' ? 1 : c == '}' ? -1 : 0;
+  }
+  return opened;
+}
+
+// Joins the lines of a chain's rule that a mail or an editor has wrapped: they are not indented, as the chain's first
+// line is.
+class Unwrapper {
+ public:
+  std::vector<PastedLine> join(std::vector<PastedLine> lines) && {
+    std::vector<PastedLine> made;
+    for (PastedLine& line : lines) {
+      // A warning on standard error parts a rule, too: it is taken out where rules are read.
+      const bool wrapped = is_wrapped(line) && made.back().text.find('#') == std::string::npos;
+      depth_ += opened_braces(line.text);
+      if (wrapped) {
+        made.back().text += " " + line.text;
+        made.back().ends_blank = line.ends_blank;
+        made.back().ends_text = line.ends_text;
+      } else {
+        made.push_back(std::move(line));
+      }
+    }
+    return made;
+  }
+
+ private:
+  bool is_wrapped(const PastedLine& line) {
+    if (opens_nft_table(line.text)) {
+      depth_ = 0;  // that before has no end
+      table_margin_ = line.margin;
+    }
+    if (depth_ < 2) is_first_ = true;
+    if (depth_ != 2 || line.text.starts_with('}')) return false;
+    if (std::exchange(is_first_, false)) is_indented_ = line.margin > table_margin_;
+    return is_indented_ && line.margin <= table_margin_;
+  }
+
+  int depth_ = 0;
+  std::size_t table_margin_ = 0;
+  bool is_first_ = true;      // the next line is a chain's or set's first one
+  bool is_indented_ = false;  // the first line of this chain or set
+};
 
 // "table inet t {" and what it holds, up to its last brace: a chain's statements end at each ; outside other braces.
 class Spreader {
@@ -77,10 +130,10 @@ class Spreader {
 
 }  // namespace
 
-std::vector<PastedLine> as_nft_lists(const std::vector<PastedLine>& lines) {
+std::vector<PastedLine> as_nft_lists(std::vector<PastedLine> lines) {
   std::vector<PastedLine> made;
   Spreader spreader(made);
-  for (const PastedLine& line : lines) spreader.take(line);
+  for (const PastedLine& line : Unwrapper().join(std::move(lines))) spreader.take(line);
   return made;
 }
 

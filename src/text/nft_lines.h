@@ -8,6 +8,6 @@
 namespace sidetrack {
 
 // Returns the lines as `nft list ruleset` would print them: a table's statements one by one, however they were written.
-[[nodiscard]] std::vector<PastedLine> as_nft_lists(const std::vector<PastedLine>& lines);
+[[nodiscard]] std::vector<PastedLine> as_nft_lists(std::vector<PastedLine> lines);
 
 }  // namespace sidetrack

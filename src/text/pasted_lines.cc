@@ -92,13 +92,36 @@ std::size_t lines_of_comment(std::span<const std::string_view> lines) {
   return 0;
 }
 
+// How logs call what a program printed: of zap and logrus, of Docker's files, of Kubernetes' collectors.
+constexpr const char* message_keys[] = {"msg", "message", "log", "textPayload"};
+
 // Returns the message of a log in JSON: {"level":"info","msg":"Running iptables-restore …:\n* nat\n…"}; else nothing.
 std::string message_of_json(std::string_view line) {
   const auto start = line.find("{\"");  // behind a time or the name of a pod
-  if (start == std::string_view::npos || line.find("\"msg\"") == std::string_view::npos) return {};
+  if (start == std::string_view::npos) return {};
   const auto entry = nlohmann::json::parse(line.substr(start), nullptr, false);
-  const auto message = entry.is_object() ? entry.find("msg") : entry.end();
-  return entry.is_object() && message != entry.end() && message->is_string() ? message->get<std::string>() : "";
+  for (const char* key : message_keys) {
+    const auto message = entry.is_object() ? entry.find(key) : entry.end();
+    if (entry.is_object() && message != entry.end() && message->is_string()) return message->get<std::string>();
+  }
+  return {};
+}
+
+// Returns the message of a log in logfmt: time="…" level=info msg="*nat\n:PREROUTING ACCEPT [0:0]\n…"; else nothing.
+std::string message_of_logfmt(std::string_view line) {
+  constexpr std::string_view opens = " msg=\"";
+  const auto start = line.find(opens);
+  if (start == std::string_view::npos) return {};
+  std::size_t end = start + opens.size();
+  while (end < line.size() && line[end] != '"') end += line[end] == '\\' ? 2 : 1;
+  const auto quoted = line.substr(start + opens.size() - 1, end + 2 - start - opens.size());
+  const auto message = nlohmann::json::parse(quoted, nullptr, false);
+  return message.is_string() ? message.get<std::string>() : "";
+}
+
+std::string message_of_log(std::string_view line) {
+  std::string message = message_of_json(line);
+  return !message.empty() ? message : message_of_logfmt(line);
 }
 
 }  // namespace
@@ -118,7 +141,7 @@ std::vector<PastedLine> pasted_lines(std::string_view text) {
     const std::string line = plain(raw);
     const std::string_view content = without_margin(line);
     if (content.empty() || content.starts_with("```") || content.starts_with("~~~")) continue;
-    if (const std::string message = message_of_json(content); !message.empty()) {
+    if (const std::string message = message_of_log(content); !message.empty()) {
       for (PastedLine& each : pasted_lines(message)) lines.emplace_back(std::move(each)).number = first;
       is_continued = false;
       continue;
@@ -128,6 +151,7 @@ std::vector<PastedLine> pasted_lines(std::string_view text) {
       lines.back().text += content;
     } else {
       lines.push_back({first, std::string(content)});
+      lines.back().margin = static_cast<std::size_t>(content.data() - line.data());
     }
     lines.back().ends_blank = line.ends_with(' ');
     lines.back().ends_text = raw.data() + raw.size() == text.data() + text.size();

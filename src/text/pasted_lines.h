@@ -13,6 +13,7 @@ struct PastedLine {
   std::string text;
   bool ends_blank = false;  // a blank behind it was removed
   bool ends_text = false;   // without the end of a line
+  std::size_t margin = 0;   // in characters: what was removed before it
 };
 
 // Returns the lines of a text that was pasted into an issue or a chat, without what is added on the way: fences, quote

@@ -11,6 +11,7 @@
 
 #include "model/error.h"
 #include "model/printable.h"
+#include "text/services.h"
 
 namespace sidetrack {
 namespace {
@@ -61,6 +62,8 @@ constexpr Alias aliases[] = {
     {"--destination-ports", "--dports"},
     {"--to-port", "--to-ports"},
 };
+
+constexpr std::string_view port_options[] = {"--sport", "--dport", "--sports", "--dports", "--ports"};
 
 constexpr std::string_view comment_option = "--comment";  // any word is its value
 
@@ -118,8 +121,12 @@ std::vector<Match> matches(std::span<const std::string> words, std::size_t& i) {
         continue;
       }
       const std::size_t values = count_of_values(option);
-      if (next + values <= words.size())
-        found = read_match({module, option, joined_words(words.subspan(next, values)), negated != late});
+      if (next + values <= words.size()) {
+        const bool has_ports = std::ranges::find(port_options, option) != std::end(port_options);
+        const std::string value =
+            has_ports ? with_port_numbers(words[next]) : joined_words(words.subspan(next, values));
+        found = read_match({module, option, value, negated != late});
+      }
       next += values;
     }
     if (found) {

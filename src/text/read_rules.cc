@@ -17,6 +17,7 @@
 #include "model/printable.h"
 #include "system/read_write.h"
 #include "text/read_rule.h"
+#include "text/utf16.h"
 
 namespace sidetrack {
 namespace {
@@ -273,6 +274,7 @@ RulesText rules_of_file(const std::string& path) {
   RulesText rules{path, ""};
   if (const int error = read_named(path, largest, rules.text); error != 0)
     throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(path), errno_words(error)));
+  rules.text = without_utf16(std::move(rules.text));
   return rules;
 }
 

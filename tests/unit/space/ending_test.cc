@@ -72,6 +72,12 @@ TEST(Ending, OfOneThatIsTranslated) {
   EXPECT_EQ(text({one}), "leaves by eth0 to 10.0.0.1:80 from 192.0.2.77");
   one.trace.outcome.kind = Kind::forwarded;
   EXPECT_EQ(text({one}), "is not for this pod: goes on by eth0 to 10.0.0.1:80 from 192.0.2.77 if the pod forwards");
+  one = way(Kind::lands);
+  one.trace.outcome.source = Address::parse("192.0.2.77");
+  EXPECT_EQ(text({one}), "reaches the pod from 192.0.2.77");
+  one.trace.outcome.transparent = true;
+  one.trace.outcome.transparent_port = 15006;
+  EXPECT_EQ(text({one}), "port 15006 by TPROXY from 192.0.2.77");
   // Who has a port is not said of what is left alone.
   one = way(Kind::lands);
   one.trace.outcome.listener = "the app";

@@ -291,6 +291,38 @@ TEST(IptablesText, ReadsLogsInJson) {
   EXPECT_THAT(notes({again + again}), HasSubstr("assumed to be of IPv6, as a table nat came before"));
 }
 
+// Of Docker's files, collectors of Kubernetes and linkerd-init.
+TEST(IptablesText, ReadsLogsOfOthers) {
+  const std::string returned = "iptables-legacy ipv4 nat -A OUTPUT -p tcp -m comment --comment \"a b\" -j RETURN";
+  for (
+      const char* log :
+      {R"({"log":"*nat\n","stream":"stdout","time":"t"}
+{"log":"-A OUTPUT -p tcp -m comment --comment \"a b\" -j RETURN\n","stream":"stdout","time":"t"}
+{"log":"COMMIT\n","stream":"stdout","time":"t"})",
+       R"({"severity":"INFO","message":"iptables -t nat -A OUTPUT -p tcp -m comment --comment \"a b\" -j RETURN"})",
+       R"(time="2024-01-02T03:04:05Z" level=info msg="iptables -t nat -A OUTPUT -p tcp -m comment --comment 'a b' -j RETURN")",
+       R"(time="2024-01-02T03:04:05Z" level=info msg="*nat\n-A OUTPUT -p tcp -m comment --comment \"a b\" -j RETURN\nCOMMIT\n" a=b)"})
+    EXPECT_THAT(rules({log}), ElementsAre(returned)) << log;
+}
+
+// `iptables -L -v` without -n, and what scripts write
+TEST(IptablesText, KnowsTheNamesOfPorts) {
+  const std::string first = "iptables-legacy ipv4 nat -A OUTPUT ";
+  EXPECT_THAT(
+      rules({"$ iptables -t nat -L -v\nChain OUTPUT (policy ACCEPT 0 packets, 0 bytes)\n"
+             "    0     0 RETURN     udp  --  any    any     anywhere             anywhere             udp dpt:domain\n"
+             "    0     0 RETURN     tcp  --  any    any     anywhere             anywhere             tcp spt:!ssh "
+             "dpts:http:http-alt\n"
+             "    0     0 RETURN     tcp  --  any    any     anywhere             anywhere             multiport "
+             "dports ssh,https,15000\n"}),
+      ElementsAre(first + "-p udp --dport 53 -j RETURN", first + "-p tcp ! --sport 22 --dport 80:8080 -j RETURN",
+                  first + "-p tcp -m multiport --dports 22,443,15000 -j RETURN"));
+  EXPECT_THAT(rules({"iptables -t nat -A OUTPUT -p tcp --dport mysql -j RETURN"}),
+              ElementsAre(first + "-p tcp --dport 3306 -j RETURN"));
+  EXPECT_THAT(rules({"iptables -t nat -A OUTPUT -p tcp --dport no-service -j RETURN"}),
+              ElementsAre(first + "-p tcp --dport no-service -j RETURN"));
+}
+
 TEST(IptablesText, TakesWhatIsBetweenRulesForOne) {
   const std::string start = "*nat\n:PREROUTING ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n",
                     first = "iptables-legacy ipv4 nat ";

@@ -207,6 +207,32 @@ TEST(NftText, TakesWhatIsAddedOnTheWay) {
 }
 
 // nft 1.1 without the extensions of iptables writes warnings into the rules.
+TEST(NftText, JoinsRulesThatAMailHasWrapped) {
+  const std::vector<std::string> whole = {"inet t -A c -p tcp --dport 80 -j DROP", "inet t -A c -p tcp -j ACCEPT"};
+  for (const std::string margin : {"", "> "}) {
+    for (const char* wrapped : {"table inet t {\n\tchain c {\n\t\ttype filter hook output priority filter;\npolicy "
+                                "accept;\n\t\ttcp dport\n80\n"
+                                "drop\n\t\tmeta l4proto tcp accept\n\t}\n}\n",
+                                "table inet t {\n  chain c {\n    tcp dport {\n80 } drop\n    meta l4proto tcp\naccept "
+                                "# handle 3\n  }\n}\n"}) {
+      std::string text = margin;
+      for (const char* c = wrapped; *c != '\0'; ++c) {
+        text += *c;
+        if (*c == '\n' && c[1] != '\0') text += margin;
+      }
+      EXPECT_THAT(rules_of_nft({text}), whole) << text;
+    }
+  }
+  // Without margins each line is a rule of its own.
+  EXPECT_THAT(rules_of_nft({"table inet t {\nchain c {\ntcp dport 80 drop\nmeta l4proto tcp accept\n}\n}\n"}), whole);
+}
+
+TEST(NftText, KnowsTheNamesOfPorts) {
+  EXPECT_THAT(rule("tcp dport { ssh, http-alt } drop"),
+              ElementsAre("-A c -p tcp -m multiport --dports 22,8080 -j DROP"));
+  EXPECT_THAT(rule("udp sport domain-https drop"), ElementsAre("-A c -p udp --sport 53:443 -j DROP"));
+}
+
 TEST(NftText, TakesWarningsOutOfRules) {
   EXPECT_THAT(rules_of_nft(
                   {"table ip raw {\n\tchain c {\n\t\tmeta l4proto udp # Warning: XT match string not found\n"
