@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "golden/pages.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <sstream>
 #include <stdexcept>
@@ -17,6 +20,19 @@ std::string code(std::string text) {
   return text.empty() ? "" : "`" + text + "`";
 }
 
+// "apply, render"; of most commands those that lack it: "all but cni".
+std::string takers(const Flag& flag) {
+  std::vector<std::string_view> with, without;
+  for (const CommandInfo& command : commands()) {
+    const bool has_options = std::ranges::any_of(
+        flags(), [&](const Flag& each) { return each.commands.contains(command.command) && each.name != "help"; });
+    if (has_options) (flag.commands.contains(command.command) ? with : without).push_back(command.name);
+  }
+  if (without.empty()) return "all";
+  return without.size() <= 3 ? fmt::format("all but {}", fmt::join(without, ", "))
+                             : fmt::format("{}", fmt::join(with, ", "));
+}
+
 std::string row(const Flag& flag) {
   std::string option = flag.name.empty() ? "" : spelled(flag);
   if (!option.empty() && !flag.value.empty()) option += " " + std::string(flag.value);
@@ -27,11 +43,11 @@ std::string row(const Flag& flag) {
   std::string what(flag.description);
   if (!flag.choices.empty()) what += (what.empty() ? "" : ": ") + code(std::string(flag.choices));
   return "| " + code(option) + " | " + variables + " | " + (flag.preset.empty() ? "" : std::string(flag.preset)) +
-         " | " + what + " |\n";
+         " | " + what + " | " + takers(flag) + " |\n";
 }
 
 std::string options() {
-  std::string table = "\n| option | environment | default | |\n|---|---|---|---|\n";
+  std::string table = "\n| option | environment | default | | commands |\n|---|---|---|---|---|\n";
   for (const Flag& flag : flags()) {
     if (const std::string line = row(flag); !table.ends_with(line)) table += line;  // one may be in several groups
   }
