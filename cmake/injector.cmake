@@ -6,17 +6,13 @@ if(NOT OPENSSL_FOUND OR NOT Boost_FOUND)
     "-DSIDETRACK_INJECTOR=OFF says that it is not wanted")
   return()
 endif()
-# What reads and writes manifests once more, for speed: in libsidetrack it may be for size.
-file(GLOB injector_sources CONFIGURE_DEPENDS src/inject/injector/*.cc src/inject/manifest/*.cc)
+file(GLOB injector_sources CONFIGURE_DEPENDS src/inject/injector/*.cc)
 add_executable(sidetrack-injector ${injector_sources})
 target_include_directories(sidetrack-injector PRIVATE src)
 target_include_directories(sidetrack-injector SYSTEM PRIVATE ${Boost_INCLUDE_DIRS})
 target_link_libraries(sidetrack-injector PRIVATE sidetrack_flags libsidetrack spdlog::spdlog_header_only
   CLI11::CLI11 nlohmann_json::nlohmann_json OpenSSL::SSL OpenSSL::Crypto ${yaml} Threads::Threads)
 target_compile_options(sidetrack-injector PRIVATE $<$<CONFIG:Release>:-O2>)
-if(SIDETRACK_UNITY) # of src/inject/manifest alone: the others have little in common
-  set_target_properties(sidetrack-injector PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-endif()
 if(NOT SIDETRACK_SANITIZE)
   target_link_options(sidetrack-injector PRIVATE -static-libstdc++ -static-libgcc -Wl,--as-needed -Wl,--gc-sections)
 endif()
