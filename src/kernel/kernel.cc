@@ -98,6 +98,7 @@ class LinuxKernel final : public Kernel {
       const Live* live = survey.live(kind);
       return live != nullptr && holds_others(*live);
     };
+    if (mesh_.name.empty()) claim_marks(survey);
     Routes::State routing = routes_->read();
     survey.routing = mesh_.name.empty() ? std::move(routing.ours) : routing_of_mark(pod(), mesh_.mark);
     survey.others_routing = std::move(routing.others);
@@ -223,6 +224,20 @@ class LinuxKernel final : public Kernel {
     if (!found_tables_) return false;
     const KnownText matches = read_known_file(KnownFile::ip_tables_matches);
     return matches.error == 0 && ("\n" + matches.text).find("\nset\n") != std::string::npos;
+  }
+
+  // -A ISTIO_TPROXY … -j TPROXY --tproxy-mark MARK, of istio-iptables with another mark and another table
+  void claim_marks(const Survey& survey) {
+    for (const BackendKind kind : all_backends) {
+      const Live* live = survey.live(kind);
+      if (live == nullptr) continue;
+      for (const LiveChain& chain : live->chains) {
+        for (const LiveRule& each : chain.rules) {
+          const auto* tproxy = std::get_if<Tproxy>(&each.rule.target);
+          if (chain.ours && tproxy != nullptr) routes_->claim(tproxy->mark);
+        }
+      }
+    }
   }
 
   // With the lock, if it is to write.

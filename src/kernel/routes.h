@@ -29,6 +29,8 @@ class Routes {
     bool unusual =
         false;  // what others made of policy rules, routes and lo may keep packets from where the rules send them
   };
+  // Takes the policy rule of this mark, and its route, for Istio's from now on: Istio's own rules set it.
+  virtual void claim(std::uint32_t mark) = 0;
   [[nodiscard]] virtual State read() = 0;
   // As read_pod(), by the same socket.
   [[nodiscard]] virtual PodView pod() = 0;

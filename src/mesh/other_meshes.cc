@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <set>
 
 #include "mesh/istio_rules.h"
 #include "mesh/ownership.h"
@@ -20,7 +21,7 @@ namespace {
 // Names what a mesh writes into built-in chains without a mark of its own.
 enum class Unmarked : std::uint8_t {
   none,
-  dns,     // -p udp --dport 53 with RETURN, REDIRECT to port 15053 or CT --zone: the shapes of Istio before 1.25
+  dns,     // -p udp --dport 53 with RETURN, REDIRECT to its DNS or CT --zone: the shapes of Istio before 1.25
   owners,  // -m owner --uid-owner UID -j RETURN
 };
 
@@ -160,27 +161,66 @@ const OwnerMatch* owner_of(const Rule& rule) {
 
 bool returns_owner(const Rule& rule) { return rule.target == Target(Verdict::return_) && owner_of(rule) != nullptr; }
 
-// -p udp --dport 53, from the proxy's resolver, of an owner, to a server; with nothing else.
-bool is_about_dns(const Rule& rule) {
-  bool of_dns = false;
-  for (const Match& match : rule.matches) {
-    if (match == Match(ProtocolMatch{Protocol::udp})) continue;
-    const auto* port = std::get_if<PortMatch>(&match);
-    const bool is_dns =
-        port != nullptr && !port->negated && port->ports.size() == 1 &&
-        (port->ports.front() == PortRange(dns_port) || port->ports.front() == PortRange(proxy_dns_port));
-    if (!is_dns && !std::holds_alternative<OwnerMatch>(match) && !std::holds_alternative<AddressMatch>(match))
-      return false;
-    of_dns = of_dns || is_dns;
-  }
-  return of_dns && (returns_owner(rule) || std::holds_alternative<CtZone>(rule.target) ||
-                    rule.target == Target(Redirect{proxy_dns_port}));
+bool is_redirect_to(const Rule& rule, const std::set<std::uint16_t>& ports) {
+  const auto* redirect = std::get_if<Redirect>(&rule.target);
+  return redirect != nullptr && ports.contains(redirect->port);
 }
 
-bool may_be_unmarked(const OtherMesh& mesh, const LiveChain& chain, const Rule& rule) {
+// Returns the ports of the proxy's DNS: 15053, or as the mesh's own chains have it: -p tcp --dport 53 -j REDIRECT
+// --to-ports PORT. None where OUTPUT does not lead DNS there: what looks like a part of it is another program's then.
+std::set<std::uint16_t> dns_ports_of(const std::vector<LiveChain>& chains) {
+  std::set<std::uint16_t> ports{proxy_dns_port};
+  const auto asks_for_dns = [](const Match& match) {
+    const auto* port = std::get_if<PortMatch>(&match);
+    return port != nullptr && !port->negated && port->ports == std::vector{PortRange(dns_port)};
+  };
+  for (const LiveChain& chain : chains) {
+    for (const LiveRule& live : chain.rules) {
+      const auto* redirect = std::get_if<Redirect>(&live.rule.target);
+      if (chain.ours && redirect != nullptr && std::ranges::any_of(live.rule.matches, asks_for_dns))
+        ports.insert(redirect->port);
+    }
+  }
+  const bool is_led = std::ranges::any_of(chains, [&](const LiveChain& chain) {
+    return chain.table == Table::nat && chain.name == name(Hook::output) &&
+           std::ranges::any_of(chain.rules, [&](const LiveRule& live) {
+             return is_redirect_to(live.rule, ports) && std::ranges::any_of(live.rule.matches, asks_for_dns);
+           });
+  });
+  return is_led ? ports : std::set<std::uint16_t>();
+}
+
+// -p udp --dport 53, from the proxy's resolver, of an owner, to a server; with nothing else. The proxy's own queries
+// have zone 1, those that it answers zone 2.
+bool is_about_dns(const Rule& rule, const std::set<std::uint16_t>& proxy_ports) {
+  bool of_dns = false, of_tcp = false, of_others = false;
+  for (const Match& match : rule.matches) {
+    if (match == Match(ProtocolMatch{Protocol::udp})) continue;
+    of_tcp = of_tcp || match == Match(ProtocolMatch{Protocol::tcp});
+    if (of_tcp && std::holds_alternative<ProtocolMatch>(match)) continue;
+    const auto* port = std::get_if<PortMatch>(&match);
+    const auto* owner = std::get_if<OwnerMatch>(&match);
+    const bool is_dns =
+        port != nullptr && !port->negated && port->ports.size() == 1 &&
+        (port->ports.front() == PortRange(dns_port) ||
+         (port->ports.front().first == port->ports.front().last && proxy_ports.contains(port->ports.front().first)));
+    if (!is_dns && owner == nullptr && !std::holds_alternative<AddressMatch>(match)) return false;
+    of_dns = of_dns || is_dns;
+    of_others = of_others || (owner != nullptr && owner->negated);
+  }
+  if (!of_dns) return false;
+  // -p tcp --dport 53 -m owner ! --uid-owner UID -j RETURN, of Kuma 2.14
+  if (of_tcp) return of_others && rule.target == Target(Verdict::return_);
+  const auto* zone = std::get_if<CtZone>(&rule.target);
+  const bool is_zone = zone != nullptr && (zone->zone == 1 || zone->zone == 2);
+  return returns_owner(rule) || is_zone || is_redirect_to(rule, proxy_ports);
+}
+
+bool may_be_unmarked(const OtherMesh& mesh, const LiveChain& chain, const Rule& rule,
+                     const std::set<std::uint16_t>& dns_ports) {
   if (!is_builtin(chain.name)) return false;
   if (mesh.unmarked == Unmarked::owners) return chain.table == Table::nat && returns_owner(rule);
-  return mesh.unmarked == Unmarked::dns && is_about_dns(rule);
+  return mesh.unmarked == Unmarked::dns && is_about_dns(rule, dns_ports);
 }
 
 void mark_rules(const MeshRules& mesh, std::vector<LiveChain>& chains) {
@@ -199,12 +239,13 @@ void mark_rules(const MeshRules& mesh, std::vector<LiveChain>& chains) {
       if (chain.ours) owners.add(live.rule);
     }
   }
-  if (known.unmarked != Unmarked::dns) return;
+  const std::set<std::uint16_t> dns_ports = dns_ports_of(chains);
+  if (known.unmarked != Unmarked::dns || dns_ports.empty()) return;
   for (LiveChain& chain : chains) {
     const bool beside = (chain.families & with_mesh) == chain.families && (chain.families & with_istio).empty();
     if (!beside) continue;
     for (LiveRule& live : chain.rules)
-      live.ours = live.ours || (owners.cover(live.rule) && may_be_unmarked(known, chain, live.rule));
+      live.ours = live.ours || (owners.cover(live.rule) && may_be_unmarked(known, chain, live.rule, dns_ports));
   }
 }
 
@@ -302,6 +343,7 @@ std::vector<std::string> left_by_mesh(const MeshRules& mesh, const Survey& surve
   std::vector<std::string> left;
   for (const BackendKind kind : all_backends) {
     const Live* live = survey.live(kind);
+    const std::set<std::uint16_t> usual{proxy_dns_port};
     for (const LiveChain& chain : live != nullptr ? live->chains : std::vector<LiveChain>()) {
       const std::string place =
           fmt::format("{}: {} ({})", name(kind), printable(chain.table_name), names(chain.families));
@@ -310,7 +352,7 @@ std::vector<std::string> left_by_mesh(const MeshRules& mesh, const Survey& surve
         left.push_back(
             fmt::format("{}: the chain {} stays: {} makes none of that name", place, printable(chain.name), mesh.name));
       for (const LiveRule& each : chain.rules) {
-        if (each.ours || !may_be_unmarked(known, chain, each.rule)) continue;
+        if (each.ours || !may_be_unmarked(known, chain, each.rule, usual)) continue;
         left.push_back(fmt::format("{}: this rule stays, as it may be another program's and not {}'s: {}", place,
                                    mesh.name, iptables_words(each.rule)));
       }

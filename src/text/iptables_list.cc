@@ -199,6 +199,13 @@ std::optional<std::uint64_t> read_count(std::string_view word) {
   return *number * factor;
 }
 
+bool begins_extension(std::string_view line) {
+  const std::string_view first = line.substr(0, line.find(' '));
+  if (first == "tcp" || first == "udp" || first == "/*" || !of_header(first).empty()) return true;
+  return std::ranges::any_of(
+      printed, [&](const Printed& part) { return part.listed.substr(0, part.listed.find(' ')) == first; });
+}
+
 std::optional<ListedRule> read_listed_rule(std::string_view line) {
   const std::vector<std::string_view> all = split(line, " ");
   const Views words(all);

@@ -24,4 +24,7 @@ struct ListedRule {
 // 1337". What is not understood of its end stays in it, for an unknown match. Nothing for another line.
 [[nodiscard]] std::optional<ListedRule> read_listed_rule(std::string_view line);
 
+// Tells whether the line begins as an extension's part of a row does: "owner UID match 1337".
+[[nodiscard]] bool begins_extension(std::string_view line);
+
 }  // namespace sidetrack

@@ -234,22 +234,46 @@ class Reader {
         return command({}, rest, is_comment);
       if (!is_comment && statement(Views(words).subspan(i), rest)) return {};
     }
-    if (is_comment || words.empty() || is_next_command_ || ends_row(line)) return {};
-    if (in_table_ || is_row(words)) add_opaque(words, line);
+    if (is_comment || words.empty() || is_next_command_ || ends_row(words, line)) return {};
+    is_row_skipped_ = !in_table_ && is_row(words);
+    if (in_table_ || is_row_skipped_) add_opaque(words, line);
     if (++skipped_ <= most_notes) note(fmt::format("'{}' is no rule of iptables", excerpt(line)));
     return {};
   }
 
-  // Takes the end of a row of -L that was wrapped. Returns whether it is one.
-  bool ends_row(std::string_view line) {
-    if (!in_listing_ || last_listed_.empty()) return false;
-    const std::string whole = fmt::format("{} {}", std::exchange(last_listed_, ""), line);
+  static bool is_understood(const std::optional<ListedRule>& row) {
+    return row && row->words.find("-m [") == std::string::npos;
+  }
+
+  // Takes a further part of a row of -L that was wrapped, maybe more than once. Returns whether it is one.
+  bool ends_row(Views words, std::string_view line) {
+    const bool is_next = in_listing_ && !last_listed_.empty() && number_ == last_row_ + 1;
+    if (!is_next || is_counted(words)) return false;
+    const std::string whole = fmt::format("{} {}", last_listed_, line);
     const auto rule = read_listed_rule(whole);
-    if (!rule || rule->words.find("-m [") != std::string::npos) return false;
+    // What follows a whole row may be a prompt, and where no other row is in parts, prose.
+    const bool is_prompt = line.find_first_of("$#@>") != std::string_view::npos;
+    const bool is_open = is_counted(split(last_listed_, " ")) && !is_understood(read_listed_rule(last_listed_));
+    if (!is_understood(rule) && (is_prompt || !(is_wrapped_ || is_open || begins_extension(line)))) return false;
+    is_wrapped_ = true;
+    if (std::exchange(is_row_skipped_, false) && skipped_-- <= most_notes) script_.notes.pop_back();
     script_.sections.back().operations.pop_back();
-    add_row(*rule);
+    if (rule) {
+      add_row(*rule);
+    } else {
+      append(opaque_rule(listed_chain_, whole));
+    }
+    take_for_row(whole);
     return true;
   }
+
+  void take_for_row(std::string_view line) {
+    last_listed_ = line;
+    last_row_ = number_;
+  }
+
+  // Tells whether they begin as a row of -L -v: 12 340 RETURN
+  static bool is_counted(Views words) { return words.size() > 2 && read_count(words[0]) && read_count(words[1]); }
 
   // Tells a row of -L that is not understood from prose that follows.
   [[nodiscard]] bool is_row(Views words) const {
@@ -257,15 +281,14 @@ class Reader {
     const auto is_of_row = [](std::string_view word) {
       return word == "--" || word == "anywhere" || word == "0.0.0.0/0" || word == "::/0";
     };
-    const bool is_counted = words.size() > 2 && read_count(words[0]) && read_count(words[1]);
-    return is_counted || words[0].starts_with("...") || std::ranges::any_of(words, is_of_row);
+    return is_counted(words) || words[0].starts_with("...") || std::ranges::any_of(words, is_of_row);
   }
 
   // Takes a line for a rule: of the chain that is listed, or that it names, or else of all built-in ones.
   void add_opaque(Views words, std::string_view line) {
     const Section& section = script_.sections.back();
     if (!in_table_) {
-      last_listed_ = line;
+      take_for_row(line);
       return append(opaque_rule(listed_chain_, line));
     }
     std::vector<std::string> chains;
@@ -331,7 +354,8 @@ class Reader {
 
   // A line below it.
   bool listed(Views words, std::string_view line) {
-    if (words[0] == "pkts") return true;
+    is_wrapped_ = is_wrapped_ || (words.size() == 1 && words[0] == "destination");  // the last column's name alone
+    if (words[0] == "pkts" || words[0] == "destination") return true;
     if (words[0] == "target" && words.size() > 3)
       refuse(
           "iptables -L without -v does not print the interfaces of rules: expected the output of iptables-save, or of "
@@ -339,7 +363,7 @@ class Reader {
           "ask for the output of: iptables-save; ip6tables-save");
     const auto rule = read_listed_rule(line);
     if (!rule) return false;
-    last_listed_ = line;
+    take_for_row(line);
     add_row(*rule);
     return true;
   }
@@ -552,7 +576,10 @@ class Reader {
   bool in_table_ = false;         // after *nat, before COMMIT
   bool in_listing_ = false;       // in the lines of -S or -L
   std::string listed_chain_;      // of -L
-  std::string last_listed_;       // its line before, if that was a rule
+  std::string last_listed_;       // its line before, if that was a rule,
+  std::size_t last_row_ = 0;      // and its number
+  bool is_row_skipped_ = false;   // the last line that was skipped is a part of that row
+  bool is_wrapped_ = false;       // by a mail or an editor, as rows before show
   bool is_next_command_ = false;  // of a line
   std::size_t skipped_ = 0;
 };

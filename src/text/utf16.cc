@@ -31,7 +31,7 @@ std::string without_utf16(std::string text) {
   const bool is_little = text.starts_with("\xff\xfe");
   if (!is_little && !text.starts_with("\xfe\xff")) return text;
   const auto unit_at = [&](std::size_t i) -> std::uint32_t {
-    const auto byte = [&](std::size_t at) { return static_cast<std::uint8_t>(text[at]); };
+    const auto byte = [&](std::size_t at) -> std::uint32_t { return static_cast<std::uint8_t>(text[at]); };
     return is_little ? byte(i) | byte(i + 1) << 8U : byte(i) << 8U | byte(i + 1);
   };
   std::string made;

@@ -64,6 +64,7 @@ class FakeBackend {
 
 class FakeRoutes : public Routes {
  public:
+  void claim(std::uint32_t) override {}
   Routing routing;
   [[nodiscard]] State read() override { return {routing, {}, false}; }
   PodView view;

@@ -277,13 +277,14 @@ bool is_local_default(const ListedRoute& live) {
 }
 
 // Tells whether a rule of that form and the route are what Istio makes: of an ambient pod only if that is claimed.
-bool is_istio_pair(const ListedRule& rule, const ListedRoute& route, AgentRules agent_rules) {
+bool is_istio_pair(const ListedRule& rule, const ListedRoute& route, const Claims& claims) {
   if (!untagged(rule.protocol) || !untagged(route.protocol)) return false;
   const PolicyRule& marked = rule.rule;
   if (!is_local_default(route)) return false;
   if (marked.family != route.route.family() || marked.table != route.route.table) return false;
-  if (is_of_ambient(marked)) return agent_rules == AgentRules::ours;
-  return marked.mask == 0xffffffff && (marked.mark == istio_mark || marked.table == istio_table);
+  if (is_of_ambient(marked)) return claims.agent_rules == AgentRules::ours;
+  const bool is_claimed = std::ranges::find(claims.marks, marked.mark) != claims.marks.end();
+  return marked.mask == 0xffffffff && (marked.mark == istio_mark || marked.table == istio_table || is_claimed);
 }
 
 }  // namespace
@@ -293,9 +294,10 @@ void Everything::relate() {
     if (!is_fwmark_rule(rule.rule)) continue;
     if (rule.protocol == our_protocol) rule.rule.origin = RoutingOrigin::ours;
     for (ListedRoute& route : routes) {
-      if (!is_istio_pair(rule, route, agent_rules)) continue;
+      if (!is_istio_pair(rule, route, claims)) continue;
       const auto origin_of = [&](const auto& one) {
-        return agent_rules == AgentRules::ours && is_of_ambient(one) ? RoutingOrigin::agent : RoutingOrigin::ours;
+        return claims.agent_rules == AgentRules::ours && is_of_ambient(one) ? RoutingOrigin::agent
+                                                                            : RoutingOrigin::ours;
       };
       rule.rule.origin = origin_of(rule.rule);
       route.route.origin = origin_of(route.route);
@@ -368,7 +370,7 @@ void look_for_routes(std::vector<ListedAddress>& addresses, const std::vector<Li
 
 }  // namespace
 
-Everything list_everything(netlink::Socket& socket, AgentRules agent_rules) {
+Everything list_everything(netlink::Socket& socket, const Claims& claims) {
   std::vector<Address> broadcasts;
   const auto route = [&](const Message& message) {
     if (const auto address = broadcast(message)) broadcasts.push_back(*address);
@@ -378,7 +380,7 @@ Everything list_everything(netlink::Socket& socket, AgentRules agent_rules) {
                  list<rtmsg>(socket, RTM_GETROUTE, route),
                  list_addresses(socket),
                  loopback_is_up(socket),
-                 agent_rules,
+                 claims,
                  std::move(broadcasts)};
   all.relate();
   look_for_routes(all.addresses, all.routes);

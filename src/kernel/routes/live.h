@@ -34,12 +34,18 @@ struct ListedRoute {
   std::optional<Route> planned{};  // as a Routing has it; nothing: no plan could ask for it
 };
 
+// What else than the tag says that a rule and its route are ours.
+struct Claims {
+  AgentRules agent_rules = AgentRules::foreign;
+  std::vector<std::uint32_t> marks{};  // of Istio's rules with TPROXY: the pair with such a mark is Istio's, too
+};
+
 struct Everything {
   std::vector<ListedRule> rules;    // in the order in which they are asked
   std::vector<ListedRoute> routes;  // those with the lowest metric first
   std::vector<ListedAddress> addresses;
   bool loopback_is_up = true;
-  AgentRules agent_rules = AgentRules::foreign;
+  Claims claims;
   std::vector<Address> broadcasts;  // that have a route of type broadcast
 
   // Returns the addresses of lo that are single hosts.
@@ -54,10 +60,10 @@ struct Everything {
   [[nodiscard]] bool holds(const Address& address) const;
 };
 
-[[nodiscard]] Everything list_everything(netlink::Socket& socket, AgentRules agent_rules = AgentRules::foreign);
+[[nodiscard]] Everything list_everything(netlink::Socket& socket, const Claims& claims = {});
 
 // Returns what read_pod() does.
-[[nodiscard]] PodView pod_of(netlink::Socket& socket, AgentRules agent_rules = AgentRules::foreign);
+[[nodiscard]] PodView pod_of(netlink::Socket& socket, const Claims& claims = {});
 
 // Tells whether a mark decides about more than the packet that has it: net.ipv4.conf.all.src_valid_mark or
 // net.ipv4.tcp_fwmark_accept is set; see PodView.

@@ -159,14 +159,14 @@ void add_rules_that_may_count(PodView& pod) {
 
 }  // namespace
 
-PodView pod_of(netlink::Socket& socket, AgentRules agent_rules) {
+PodView pod_of(netlink::Socket& socket, const Claims& claims) {
   const RpFilter filter_of_all = rp_filter(number_in(KnownFile::rp_filter));
   const bool by_mark = is_set(KnownFile::src_valid_mark);
   const bool loopback = is_set(KnownFile::route_localnet);
   const bool own_source = is_set(KnownFile::accept_local);
 
   std::map<std::uint32_t, Interface> interfaces = list_interfaces(socket);
-  routes::Everything all = routes::list_everything(socket, agent_rules);
+  routes::Everything all = routes::list_everything(socket, claims);
   bool first_is_broadcast = false;
   for (routes::ListedAddress& live : all.addresses) {
     const auto found = interfaces.find(live.device);

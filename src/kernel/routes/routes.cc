@@ -5,8 +5,9 @@
 //     ip rule add fwmark M lookup T        without a protocol (or boot, static), and nothing more in it
 //     ip route add local default dev lo table T
 // in pairs, are taken for Istio's, and so for ours to replace, if M or T is its default (1337, 133). With other
-// numbers the same pair is the usual recipe for any transparent proxy, and left alone: without rules that set the
-// mark it does nothing. So is the pair of an ambient pod, by which the agents of Istio and Cilium can be told from us:
+// numbers the same pair is the usual recipe for any transparent proxy, and left alone, unless M is the mark of Istio's
+// own rules with TPROXY there. So is the pair of an ambient pod, by which the agents of Istio and Cilium can be told
+// from us:
 //     ip rule add fwmark 0x111/0xfff pref 32764 lookup 100, and table 100
 // unless what is theirs is to be taken for ours (RoutingOrigin::agent). Ours is put beside it then, behind it, before
 // it is removed: at no moment is there none. Addresses carry no tag before kernel 5.18: ::6/128 on lo is known by
@@ -176,10 +177,14 @@ bool is_unusual(const Everything& all) {
 
 class KernelRoutes : public Routes {
  public:
-  explicit KernelRoutes(AgentRules agent_rules) : agent_rules_(agent_rules) {}
+  explicit KernelRoutes(AgentRules agent_rules) : claims_{agent_rules} {}
+
+  void claim(std::uint32_t mark) override {
+    if (std::ranges::find(claims_.marks, mark) == claims_.marks.end()) claims_.marks.push_back(mark);
+  }
 
   State read() override {
-    const Everything all = list_everything(socket_, agent_rules_);
+    const Everything all = list_everything(socket_, claims_);
     State state;
     // As often as it is there: Istio's second run doubles the rules.
     for (const ListedRule& live : all.rules) {
@@ -196,11 +201,11 @@ class KernelRoutes : public Routes {
     return state;
   }
 
-  PodView pod() override { return pod_of(socket_, agent_rules_); }
+  PodView pod() override { return pod_of(socket_, claims_); }
 
   Routing add(const Routing& wanted) override {
     if (wanted == Routing{}) return {};
-    const Everything there = list_everything(socket_, agent_rules_);
+    const Everything there = list_everything(socket_, claims_);
     Routing added;
     try {
       // Routes before the rules that lead to them: a packet sent to an empty table goes on to the next rule.
@@ -216,7 +221,7 @@ class KernelRoutes : public Routes {
 
   void remove(const Routing& unwanted) override {
     if (unwanted == Routing{}) return;
-    const Everything all = list_everything(socket_, agent_rules_);
+    const Everything all = list_everything(socket_, claims_);
     Routing left = unwanted;
     const auto taken_from = [](auto& list, const auto& one) {
       const auto found = std::ranges::find(list, one);
@@ -249,7 +254,7 @@ class KernelRoutes : public Routes {
       if (reply.error == 0) continue;
       added.pop_back();
       // Added by another program since `there` was listed, a second run of this program for one.
-      if (reply.error == EEXIST && list_everything(socket_, agent_rules_).holds(one)) continue;
+      if (reply.error == EEXIST && list_everything(socket_, claims_).holds(one)) continue;
       throw routing_refusal(socket_, reply, "add", one);
     }
   }
@@ -339,7 +344,7 @@ class KernelRoutes : public Routes {
   }
 
   netlink::Socket socket_ = open_socket();
-  AgentRules agent_rules_;
+  Claims claims_;
 };
 
 }  // namespace

@@ -45,7 +45,7 @@ std::vector<MeshFile> mesh_files() {
   for (const auto& entry : std::filesystem::directory_iterator(SIDETRACK_SOURCE_DIR "/tests/meshes")) {
     MeshFile& made = all.emplace_back();
     made.file = entry.path().filename();
-    made.option = made.file == "kuma-older" ? "kuma" : made.file;
+    made.option = made.file.starts_with("kuma") ? "kuma" : made.file;
     std::string* text = nullptr;
     std::ifstream in(entry.path());
     for (std::string line; std::getline(in, line);) {
@@ -62,7 +62,8 @@ std::vector<MeshFile> mesh_files() {
 
 // Of chains and rules that are nearly a mesh's.
 constexpr std::string_view of_another =
-    "*raw\n-A OUTPUT -p udp --dport 5353 -j CT --zone 2\n-A OUTPUT -p tcp --dport 53 -j CT --zone 2\n"
+    "*raw\n-A PREROUTING -p udp --sport 53 -j CT --zone 7\n-A OUTPUT -p udp --dport 5353 -j CT --zone "
+    "2\n-A OUTPUT -p tcp --dport 53 -j CT --zone 2\n"
     "-A OUTPUT -p udp --dport 53 -m owner --uid-owner 7 -j CT --zone 1\n"
     "-A OUTPUT -p udp --sport 15053 -m owner --uid-owner 7 -j CT --zone 2\nCOMMIT\n"
     "*mangle\n:MARKS - [0:0]\n-A PREROUTING -m conntrack --ctstate INVALID -j DROP\n-A PREROUTING -j MARKS\n"
@@ -134,7 +135,7 @@ TEST_P(CleanMesh, RemovesItAndNothingElse) {
     EXPECT_THAT(again.err, HasSubstr("nothing to remove: no rules of "));
     EXPECT_EQ(sidetrack(pod, {"diff", "--clean", "--mesh", mesh.option}).exit_code, 0);
   }
-  EXPECT_EQ(count, 10U);  // each word of --mesh, and older Kuma
+  EXPECT_EQ(count, 11U);  // each word of --mesh, older Kuma, and Kuma with another port of its DNS
 }
 
 // Two meshes at once, and Istio's sidecar beside them.
@@ -168,6 +169,24 @@ TEST_P(CleanMesh, LeavesWhatMayBeIstios) {
   EXPECT_THAT(cleaned.err, HasSubstr("this rule stays, as it may be another program's"));
   EXPECT_THAT(saved(pod),
               AllOf(HasSubstr("-j REDIRECT --to-ports 15053"), HasSubstr("ISTIO_OUTPUT"), Not(HasSubstr("MESH_"))));
+}
+
+// Kuma that captures no DNS has no rules about it: those that are there are another program's.
+TEST_P(CleanMesh, LeavesDnsThatTheMeshDoesNotCapture) {
+  const Namespace pod;
+  constexpr const char* dns =
+      "*raw\n-A OUTPUT -p udp -m udp --dport 53 -m owner --uid-owner 5000 -j CT --zone 1\nCOMMIT\n"
+      "*nat\n-A OUTPUT -p udp -m udp --dport 53 -m owner --uid-owner 5000 -j RETURN\n"
+      "-A OUTPUT -p udp -m udp --dport 53 -j REDIRECT --to-ports 5353\nCOMMIT\n";
+  load(pod, "iptables", dns);
+  const std::string expected = saved(pod);
+  load(pod, "iptables",
+       "*nat\n:KUMA_MESH_INBOUND - [0:0]\n:KUMA_MESH_OUTBOUND - [0:0]\n-A PREROUTING -p tcp -j KUMA_MESH_INBOUND\n-A "
+       "OUTPUT -p tcp -j KUMA_MESH_OUTBOUND\n-A KUMA_MESH_OUTBOUND -p tcp -j REDIRECT --to-ports 15001\nCOMMIT\n");
+  const Output cleaned = sidetrack(pod, {"clean", "--mesh", "kuma"});
+  EXPECT_EQ(cleaned.exit_code, 0) << cleaned.err;
+  EXPECT_THAT(cleaned.err, HasSubstr("-A OUTPUT -p udp --dport 53 -m owner --uid-owner 5000 -j RETURN"));
+  EXPECT_EQ(saved(pod), expected);
 }
 
 TEST_P(CleanMesh, SaysWhatMayBeItsOwnAndStays) {

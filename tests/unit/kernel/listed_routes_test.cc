@@ -98,7 +98,7 @@ TEST(ListedRule, IsIstiosWithItsMarkOrItsTable) {
                           std::uint8_t protocol = 0, std::uint8_t route_protocol = 0,
                           AgentRules agent_rules = AgentRules::foreign, Family family = Family::ipv4) {
     Everything all;
-    all.agent_rules = agent_rules;
+    all.claims = {agent_rules, {7}};
     ListedRule rule;
     rule.rule.mark = mark;
     rule.rule.mask = mask;
@@ -119,6 +119,8 @@ TEST(ListedRule, IsIstiosWithItsMarkOrItsTable) {
   EXPECT_TRUE(is_ours(1, 0xffffffff, 133, 133));
   EXPECT_TRUE(is_ours(1337, 0xffffffff, 5, 5));
   EXPECT_FALSE(is_ours(1, 0xffffffff, 5, 5));
+  EXPECT_TRUE(is_ours(7, 0xffffffff, 5, 5)) << "Istio's own rules set that mark";
+  EXPECT_FALSE(is_ours(7, 0xff, 5, 5));
   EXPECT_FALSE(is_ours(1337, 0xfff, 133, 133));
   EXPECT_FALSE(is_ours(1337, 0xffffffff, 133, 134));
   EXPECT_FALSE(is_ours(1337, 0xffffffff, 133, 133, 17));

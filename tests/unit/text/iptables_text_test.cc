@@ -207,7 +207,7 @@ Chain OTHER (1 references)
       rules({filter + "    0     0 DROP  6  --  *  *  0.0.0.0/0  10.0.0.10/255.0.0.255\n    0     0 DROP  6  --  * \n" +
              "thank you\n"}),
       ElementsAre("iptables-legacy ipv4 filter -A INPUT -d 10.0.0.10/255.0.0.255 -p 6 -j DROP",
-                  "iptables-legacy ipv4 filter -A INPUT 0     0 DROP  6  --  * its target"));
+                  "iptables-legacy ipv4 filter -A INPUT 0     0 DROP  6  --  * thank you its target"));
   // ip6tables prints no column of options, and mangle has other targets.
   const std::string table = "$ ip6tables -t mangle -nvL\nChain PREROUTING (policy DROP 0 packets, 0 bytes)\n";
   EXPECT_THAT(
@@ -251,6 +251,38 @@ TEST(IptablesText, JoinsRulesThatAMailHasWrapped) {
              "    0     0 REDIRECT   6    --  *      *       0.0.0.0/0\n  10.9.0.0/16    redir ports 9003\n$ exit\n"}),
       ElementsAre(first + "-d 10.0.0.0/8 -p tcp -j REDIRECT --to-ports 9002",
                   first + "-d 10.9.0.0/16 -p tcp -j REDIRECT --to-ports 9003"));
+}
+
+// A row that has no end yet may go on: what is not known of it is not guessed.
+TEST(IptablesText, JoinsRowsOfManyParts) {
+  const std::string row =
+      "    0     0 RETURN     6    --  *      *       0.0.0.0/0           !127.0.0.1            tcp "
+      "dpt:!15008 owner UID match 1337";
+  const std::string first = "iptables-legacy ipv4 nat -A OUTPUT ";
+  const std::string header = "    pkts bytes target     prot opt in     out     source               destination";
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at < row.size();) {
+    const std::size_t end = std::min(row.find(' ', row.find_first_not_of(' ', at)), row.size());
+    words.push_back(row.substr(at, end - at));
+    at = end;
+  }
+  for (std::size_t one = 3; one < words.size(); ++one) {  // behind the counters and the target
+    for (std::size_t other = one; other < words.size(); ++other) {
+      std::string text = "$ iptables -t nat -L -n -v\nChain OUTPUT (policy ACCEPT 0 packets, 0 bytes)\n" + header +
+                         "\n    0     0 RETURN     17   --  *      *       0.0.0.0/0            0.0.0.0/0\n";
+      for (std::size_t i = 0; i < words.size(); ++i) text += (i == one || i == other ? "\n" : "") + words[i];
+      EXPECT_THAT(rules({text + "\n"}),
+                  ElementsAre(first + "-p udp -j RETURN",
+                              first + "! -d 127.0.0.1/32 -p tcp ! --dport 15008 -m owner --uid-owner 1337 -j RETURN"))
+          << text;
+    }
+  }
+  const std::string wrapped =
+      "Chain OUTPUT (policy ACCEPT 0 packets, 0 bytes)\n pkts bytes target     prot opt in     out     source\n"
+      "destination\n    0     0 REDIRECT   6    --  *      *       0.0.0.0/0            10.0.0.0/8  redir ports 9002\n";
+  EXPECT_THAT(
+      rules({"$ iptables -t nat -L -n -v\n" + wrapped + "string match 7\n\nThanks\n"}),
+      ElementsAre(first + "-d 10.0.0.0/8 -p tcp -m [string match 7] -j REDIRECT --to-ports 9002 [string match 7]"));
 }
 
 TEST(IptablesText, TakesTheTargetBeforeTheMatches) {
