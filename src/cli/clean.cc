@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,8 +11,37 @@
 #include "cli/log.h"
 #include "library/sentences.h"
 #include "mesh/other_meshes.h"
+#include "model/printable.h"
+#include "rule/iptables.h"
 
 namespace sidetrack::cli {
+
+namespace {
+
+// Rules that are as one of the mesh's is, which goes alone.
+std::vector<std::string> identical_rules(const Survey& survey) {
+  std::vector<std::string> left;
+  for (const BackendKind kind : all_backends) {
+    const Live* live = survey.live(kind);
+    if (live == nullptr) continue;
+    for (const LiveChain& chain : live->chains) {
+      for (const LiveRule& each : chain.rules) {
+        const auto is_twin = [&](const LiveRule& other) {
+          return other.ours && other.rule.matches == each.rule.matches && other.rule.target == each.rule.target;
+        };
+        if (each.ours || each.of_agent || !is_builtin(chain.name) || std::ranges::none_of(chain.rules, is_twin))
+          continue;
+        left.push_back(
+            fmt::format("{}: {} ({}): this rule stays beside one like it that was the mesh's: another program's, or of "
+                        "an earlier run: {}",
+                        name(kind), printable(chain.table_name), names(chain.families), iptables_words(each.rule)));
+      }
+    }
+  }
+  return left;
+}
+
+}  // namespace
 
 ExitCode run_clean(CommandLine& line) {
   enter_target(line);
@@ -20,6 +52,8 @@ ExitCode run_clean(CommandLine& line) {
     const MeshRules rules = rules_of_mesh(line.mesh);
     mesh = rules.name;
     left = left_by_mesh(rules, kernel->survey());
+  } else {
+    left = identical_rules(kernel->survey());
   }
   const ApplyResult result = converge({.options = &line.applying}, *kernel);
   kernel->release_locks();  // before the log, which somebody may not read

@@ -87,6 +87,8 @@ struct Signs {
   bool older = false;   // those of releases before 1.25 count
   bool dns = false;     // those about DNS of such releases do
   bool tproxy = false;  // the table has a chain of Istio's
+  bool twice = false;   // Istio's program ran more than once: it has its jumps twice
+  unsigned latest = 0;  // the latest release that may have written the rules
   bool ranges = false;  // outbound traffic is captured by its address: then that of each virtual machine is, too
   const ReturnedOwners* owners = nullptr;
 };
@@ -95,7 +97,7 @@ struct Signs {
 // they are as a whole.
 bool is_direct(const Rule& rule, Table table, const Signs& signs) {
   using enum MeshRule;
-  if (!signs.owners->cover(rule)) return false;
+  if (!signs.owners->cover(rule) || first_release(rule) > signs.latest) return false;
   return std::ranges::any_of(catalogue(), [&](const Row& row) {
     if (row.table != table || row.id == excluded_interface_in || row.id == excluded_interface_out ||
         row.id == virtual_machine_return)
@@ -179,29 +181,37 @@ void mark_returned(LiveChain& chain, InterfaceDirection direction, const IsOurs&
   });
 }
 
+bool is_same(const LiveRule& a, const LiveRule& b) {
+  return a.rule.matches == b.rule.matches && a.rule.target == b.rule.target;
+}
+
+// Returns whether a built-in chain of that family has a jump to a chain of Istio's twice.
+bool ran_twice(const std::vector<LiveChain>& chains, Family family) {
+  return std::ranges::any_of(chains, [&](const LiveChain& chain) {
+    if (chain.families != family || !is_builtin(chain.name)) return false;
+    std::vector<const LiveRule*> jumps;
+    for (const LiveRule& live : chain.rules) {
+      if (!live.ours || !std::holds_alternative<Jump>(live.rule.target) || live.rule.matches.size() > 1) continue;
+      if (std::ranges::any_of(jumps, [&](const LiveRule* before) { return is_same(*before, live); })) return true;
+      jumps.push_back(&live);
+    }
+    return false;
+  });
+}
+
 // Keeps one of identical rules, as a plan has each once: the others are another program's, and ours is the first if it
-// was inserted. Istio's that ran twice has its jumps twice, and rules about DNS for each time that a server is named.
+// was inserted. Istio's has rules about DNS for each time that a server is named.
 void leave_doubles(LiveChain& chain, const std::set<std::string>& twins) {
   std::vector<LiveRule*> single;
   for (LiveRule& live : chain.rules) {
     const bool is_one_of_many = std::holds_alternative<Jump>(live.rule.target) && live.rule.matches.size() > 1;
     if (live.ours && !is_one_of_many && !is_of_dns(kind_of(live.rule))) single.push_back(&live);
   }
-  const auto same = [](const LiveRule* a, const LiveRule* b) {
-    return a->rule.matches == b->rule.matches && a->rule.target == b->rule.target;
-  };
-  const auto has_double = [&](const auto& each) {
-    return std::ranges::any_of(single, [&](const LiveRule* other) { return other != each && same(other, each); });
-  };
-  if (std::ranges::any_of(single, [&](const LiveRule* each) {
-        return std::holds_alternative<Jump>(each->rule.target) && has_double(each);
-      }))
-    return;
   for (auto each = single.begin(); each != single.end(); ++each) {
     const std::string* interface = returned_interface((*each)->rule, InterfaceDirection::in);
     const bool is_inserted = chain.table == Table::nat && interface != nullptr && !twins.contains(*interface);
     for (auto later = each + 1; later != single.end(); ++later) {
-      if (same(*each, *later)) (is_inserted ? *later : *each)->ours = false;
+      if (is_same(**each, **later)) (is_inserted ? *later : *each)->ours = false;
     }
   }
 }
@@ -217,14 +227,14 @@ void mark_direct(Table table, const Direct& direct, const Signs& signs) {
       return twins.contains(name) || (table == Table::nat && (signs.older || !signs.ranges || machines.contains(name)));
     });
     for (LiveRule& live : direct.prerouting->rules) live.ours = live.ours || is_direct(live.rule, table, signs);
-    leave_doubles(*direct.prerouting, twins);
+    if (!signs.twice) leave_doubles(*direct.prerouting, twins);
   }
   if (direct.output != nullptr) {
     const std::set<std::string> twins = twins_of(direct.prerouting, InterfaceDirection::in);
     mark_returned(*direct.output, InterfaceDirection::out,
                   [&](const std::string& name) { return twins.contains(name); });
     for (LiveRule& live : direct.output->rules) live.ours = live.ours || is_direct(live.rule, table, signs);
-    leave_doubles(*direct.output, twins);
+    if (!signs.twice) leave_doubles(*direct.output, twins);
   }
   if (direct.postrouting != nullptr && signs.dns) {
     for (LiveRule& live : direct.postrouting->rules) live.ours = live.ours || is_of(live.rule, MeshRule::dns_source);
@@ -303,12 +313,15 @@ void mark_ours(std::vector<LiveChain>& chains) {
   leave_others_of_cilium(chains);
   const Families with = with_sidecar(chains);
   const ReturnedOwners owners = owners_of_istio(chains);
+  const unsigned latest = latest_release(chains);
   for (Table table : all_tables) {
     const bool has_dns = has_dns_of_istio(chains, table, owners);
     for (Family family : with.list()) {
       Signs signs;
       signs.owners = &owners;
       signs.older = may_be_older(chains, family);
+      signs.twice = ran_twice(chains, family);
+      signs.latest = latest;
       signs.ranges = table == Table::nat && captures_ranges(chains, family);
       signs.dns = has_dns && signs.older;
       Direct direct;

@@ -34,7 +34,7 @@ namespace sidetrack {
 //       -A OUTPUT -p tcp -o lo -m mark --mark MARK -j RETURN
 //       -A OUTPUT ! -d LOOPBACK -p tcp -o lo -m owner --uid-owner UID -j MARK --set-mark 1338
 //       -A OUTPUT -p tcp -m connmark --mark MARK -j CONNMARK --restore-mark
-//     packets of no connection, in mangle (Istio before 1.23):
+//     packets of no connection, in mangle (Istio 1.10 to 1.23, where the other rules may be of one of these):
 //       -A PREROUTING -m conntrack --ctstate INVALID -j DROP
 //     DNS, in nat and raw (Istio before 1.25), where all kinds of its rules are:
 //       -A OUTPUT -p udp --dport 53 -m owner --uid-owner UID -j RETURN
@@ -42,6 +42,7 @@ namespace sidetrack {
 //       and the rules with -j CT --zone
 //     of Istio 1.7 and 1.8 -j DNAT --to-destination 127.0.0.1:PORT, and in POSTROUTING -j SNAT --to-source 127.0.0.1
 //     Of those of an owner, only those of owners whose traffic ISTIO_OUTPUT returns: its proxy's ids.
+//     Of identical ones one alone, unless a jump to a chain of Istio's stands twice, too: its program ran again;
 //   - before a rule of ours, one of the same matches with -j NFLOG --nflog-group 1337 (trace logging, before 1.25);
 //   - with a sidecar's chains in either family, in filter of IPv6 (Istio before 1.5, as a whole alone):
 //       -A INPUT -m state --state ESTABLISHED -j ACCEPT

@@ -14,10 +14,12 @@ namespace {
 
 using namespace words;
 
+constexpr unsigned of_today = 99;
+
 // Minor releases: 1.`first` to 1.`last`.
 struct Releases {
   unsigned first = 0;
-  unsigned last = 99;
+  unsigned last = of_today;
 };
 constexpr unsigned last_older = 24;
 
@@ -48,7 +50,7 @@ Releases releases_of_dns(const Rule& rule) {
   return redirect->port == proxy_dns_port ? Releases{9, 22} : Releases{6, 6};
 }
 
-// Read from what the last istio-iptables of each minor release programs.
+// Read from what istio-iptables of each minor release programs, its first and its last one.
 Releases releases_of(const Rule& rule) {
   using enum MeshRule;
   switch (kind_of(rule)) {
@@ -66,15 +68,16 @@ Releases releases_of(const Rule& rule) {
     case outbound_passthrough:
       return {3};
     case tunnel_port:
-      return {8};
+      return {7};
     case inbound_established:
-      return match_of<UnknownMatch>(rule) != nullptr ? Releases{0, 4} : Releases{5};
+      return match_of<UnknownMatch>(rule) != nullptr ? Releases{0, 5} : Releases{5};
+    case tproxy_save_mark:
     case tproxy_restore_mark:
       return {9};
     case invalid_jump:
       return {23};
     case invalid_drop:
-      return rule.chain == prerouting ? Releases{0, 22} : Releases{23};
+      return rule.chain == prerouting ? Releases{10, 23} : Releases{23};
     case ipv6_refused:
       return {0, 4};
     case dns_zone_jump:
@@ -110,6 +113,14 @@ unsigned earliest_release(std::span<const LiveChain> chains) {
   add(chains, all);
   return all.first;
 }
+
+unsigned latest_release(std::span<const LiveChain> chains) {
+  Releases all;
+  add(chains, all);
+  return all.first > all.last ? of_today : all.last;
+}
+
+unsigned first_release(const Rule& rule) { return releases_of(rule).first; }
 
 std::string older_release(std::span<const Live> live) {
   Releases all;

@@ -106,6 +106,43 @@ TEST_P(OlderReleases, AreRemovedAndNothingElse) {
   }
 }
 
+// Istio's program ran again in the same pod, as an init container does that is restarted: each rule is there twice.
+TEST_P(OlderReleases, AreRemovedWhereTheyStandTwice) {
+  for (const RuleSet& set : read_rule_sets()) {
+    if (set.is_ambient()) continue;
+    SCOPED_TRACE(fmt::format("Istio {}: {}", set.release, set.name));
+    const Namespace pod;
+    for (std::size_t i = 0; i < std::size(both_programs); ++i) {
+      if (set.text[i].empty()) continue;
+      load(pod, both_programs[i], set.text[i]);
+      std::string rules;
+      for (std::size_t at = 0; at < set.text[i].size();) {
+        const std::size_t end = set.text[i].find('\n', at);
+        const std::string line = set.text[i].substr(at, end - at);
+        if (!line.starts_with(':')) rules += line + "\n";
+        at = end + 1;
+      }
+      load(pod, both_programs[i], rules);
+    }
+    pod.must({program_under_test(), "clean"});
+    EXPECT_EQ(saved(pod), "");
+  }
+}
+
+// A rule that no release with those chains writes is another program's.
+TEST_P(OlderReleases, LeaveWhatALaterOneWrites) {
+  const Namespace pod;
+  load(pod, "iptables", "*mangle\n-A PREROUTING -m conntrack --ctstate INVALID -j DROP\nCOMMIT\n");
+  const std::string expected = saved(pod);
+  const std::vector<RuleSet> sets = read_rule_sets();
+  const auto oldest =
+      std::ranges::find_if(sets, [](const RuleSet& set) { return set.release == "1.0" && set.name == "REDIRECT"; });
+  ASSERT_NE(oldest, sets.end());
+  load(pod, "iptables", oldest->text[0]);
+  pod.must({program_under_test(), "clean"});
+  EXPECT_EQ(saved(pod), expected);
+}
+
 // Istio did not bring one of them alone.
 TEST_P(OlderReleases, PartsOfThemAreNot) {
   const Namespace pod;
