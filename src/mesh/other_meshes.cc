@@ -86,7 +86,8 @@ constexpr OtherMesh known_meshes[] = {
     {"Polaris", "polaris", "", {{{proxy_dns_port, "Polaris DNS"}}}, {1337}, Unmarked::dns},
 };
 
-// The chains of a mesh: how their names begin, and the rest of those that its program makes; ? is a letter or a digit.
+// The chains of a mesh: how their names begin, and the rest of those that its program makes; ? is a letter or a digit,
+// * at the end several.
 struct Chains {
   std::string_view mesh;
   std::string_view prefix;
@@ -103,16 +104,21 @@ constexpr Chains known_chains[] = {
     {"Cilium", "CILIUM_",
      "INPUT|OUTPUT|FORWARD|PREROUTING|PRE_raw|OUTPUT_raw|PRE_mangle|POST_mangle|PRE_nat|OUTPUT_nat|POST_nat"},
     {"Telepresence", "TEL_", "INBOUND|INBOUND_TCP|INBOUND_UDP|OUTBOUND|OUTBOUND_TCP|OUTBOUND_UDP"},
-    {"mirrord", "MIRRORD_", "INPUT|INPUT_?????|OUTPUT|OUTPUT_?????|STANDARD|STANDARD_?????"},  // the id of an agent
-    {"mirrord", "MRD", "IN_?????|OUT_?????|STD_?????|MSH_?????"},
+    {"mirrord", "MIRRORD_",
+     "INPUT|INPUT_?????|OUTPUT|OUTPUT_?????|STANDARD|STANDARD_?????|EXCLUDE_FROM_MESH"},  // the id of an agent
+    {"mirrord", "MRD", "IN_*|OUT_*|STD_*|MSH_*|_ROUTE_LOCALNET"},
     {"apisix-mesh-agent", "APISIX_", "REDIRECT|INBOUND|INBOUND_REDIRECT"},
     {"Polaris", "POLARIS_", "INBOUND|OUTPUT|REDIRECT"},
 };
 
 bool is_of_form(std::string_view name, std::string_view form) {
-  return std::ranges::equal(name, form, [](char c, char of) {
-    return c == of || (of == '?' && std::isalnum(static_cast<unsigned char>(c)) != 0);
-  });
+  const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  if (form.ends_with('*')) {
+    form.remove_suffix(1);
+    if (name.size() <= form.size() || !std::ranges::all_of(name.substr(form.size()), is_word)) return false;
+    name = name.substr(0, form.size());
+  }
+  return std::ranges::equal(name, form, [&](char c, char of) { return c == of || (of == '?' && is_word(c)); });
 }
 
 // The row by whose prefix the name begins.

@@ -26,6 +26,9 @@ struct Connection {
   friend bool operator==(const Connection&, const Connection&) = default;
 };
 
+// Which of the answers of a connection a packet is: the first one of TCP has the flag SYN.
+enum class AnswerPlace : std::uint8_t { any, first, later };
+
 // A packet as a rule sees it at one hook.
 struct PacketAtHook {
   Protocol protocol = Protocol::tcp;
@@ -38,6 +41,7 @@ struct PacketAtHook {
   std::optional<Owner> owner;  // of the socket; nothing once the packet came in by an interface, lo too (skb_orphan)
   std::optional<std::string> cgroup;  // of the socket; nothing: not known
   ConnectionState state = ConnectionState::new_;
+  AnswerPlace answer = AnswerPlace::any;  // of state reply
   std::optional<std::uint32_t> connmark;  // nothing: no connection (state invalid)
   Connection connection;                  // as far as rules have translated it
   bool native = false;                    // the rule is of native nf_tables expressions, not of xt's

@@ -170,7 +170,7 @@ class ChainPaths::Build {
     now_.mark = view.mark;
     now_.connmark = view.connmark;
     now_.untracked = view.untracked;
-    const bool meets_state = std::ranges::any_of(rule.matches, tells_later_packets);
+    const bool meets_state = tells_later_packets(rule.matches, now_);
     const Leaf none = nothing(view, meets_state);
     Node holds = Diagrams::whole(known_yes);
     for (const Match& match : rule.matches) {
@@ -581,6 +581,7 @@ std::optional<Diagrams::Node> ChainPaths::of(const BaseChain& base, ChainIndex& 
   key.add(asked.owners && now.cgroup.has_value());
   if (asks_connection) {
     key.add(now.state);
+    key.add(now.answer);
     key.add(now.connmark);
     key.add(now.tracked);
     key.add(now.untracked);

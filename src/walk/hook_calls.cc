@@ -101,6 +101,9 @@ FamilyRules::FamilyRules(std::span<const Live> live, Family family) : live_(live
       for (const LiveRule& live_rule : chain.rules) {
         if (!live_rule.rule.families.contains(family)) continue;
         tracking_ = std::max(tracking_, needed_by(live_rule.rule));
+        ask_flags_ = ask_flags_ || std::ranges::any_of(live_rule.rule.matches, [](const Match& match) {
+                       return std::holds_alternative<TcpFlagsMatch>(match);
+                     });
       }
     }
   }

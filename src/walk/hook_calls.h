@@ -37,6 +37,8 @@ class FamilyRules {
   [[nodiscard]] std::span<const Live> live() const { return live_; }
   // Whether any rule sets the mark of a connection.
   [[nodiscard]] bool mark_connections() const { return mark_connections_; }
+  // Whether any rule asks for the flags of TCP, by which later answers differ from the first one.
+  [[nodiscard]] bool ask_flags() const { return ask_flags_; }
   // Whether the kernel tracks connections: only while a rule is there that needs it (nf_ct_netns_get). Unknown: one may
   // be among those that are not understood.
   enum class Tracking : std::uint8_t { no, unknown, yes };
@@ -52,6 +54,7 @@ class FamilyRules {
   std::vector<ChainIndex> chains_;  // of each of `live_`
   bool of_devices_ = false;         // some are called for one device alone
   bool mark_connections_ = false;
+  bool ask_flags_ = false;
   Tracking tracking_ = Tracking::no;
   std::map<std::pair<Hook, std::string>, std::vector<Call>> at_;
   std::map<Hook, std::vector<Call>> of_nat_;

@@ -209,7 +209,12 @@ std::optional<Outcome> PacketWalk::with_answers() {
   if (back.outcome.kind == expected && from_elsewhere) {
     return end(Outcome::Answers::lost, zones + ": they come from another address or port than the request went to");
   }
-  if (back.outcome.kind == expected) return with_later_packets(outcome, answer.packet_.now.connmark);
+  if (back.outcome.kind == expected) {
+    std::optional<std::uint32_t> connmark = answer.packet_.now.connmark;
+    const std::optional<Outcome> later = with_later_answers(outcome, answer, connmark);
+    if (!later || later->answers != outcome.answers) return later;
+    return with_later_packets(outcome, connmark);
+  }
   if (back.outcome.kind == Outcome::Kind::unknown) return end(Outcome::Answers::unknown, back.outcome.why);
   std::string because = apart ? zones + ": " : "";
   if (lands && answer.asked_.mark != 0) {
@@ -243,7 +248,24 @@ std::optional<Outcome> PacketWalk::with_later_packets(Outcome outcome, std::opti
   return outcome;
 }
 
-PacketWalk PacketWalk::answer_to(const Outcome& outcome) const {
+std::optional<Outcome> PacketWalk::with_later_answers(Outcome outcome, const PacketWalk& first,
+                                                      std::optional<std::uint32_t>& connmark) {
+  if (!rules_.ask_flags() || !first.packet_.meets_state) return outcome;  // nothing tells them from it
+  if (!holds_observed(ProtocolMatch{Protocol::tcp, false}, packet_.now)) return outcome;
+  PacketWalk later = answer_to(outcome, AnswerPlace::later);
+  later.packet_.now.connmark = connmark;
+  later.run();
+  if (later.seen()) return {};
+  connmark = later.packet_.now.connmark;
+  const Outcome& end = later.trace().outcome;
+  if (end.kind == first.trace().outcome.kind) return outcome;
+  const bool known = end.kind != Outcome::Kind::unknown;
+  outcome.answers = known ? Outcome::Answers::lost : Outcome::Answers::unknown;
+  outcome.answers_why = known ? "those after the first one end elsewhere: " + sentence(end) : end.why;
+  return outcome;
+}
+
+PacketWalk PacketWalk::answer_to(const Outcome& outcome, AnswerPlace place) const {
   const bool lands = outcome.kind == Outcome::Kind::lands;
   Packet answer;
   answer.direction = lands ? Direction::out : Direction::in;
@@ -267,6 +289,7 @@ PacketWalk PacketWalk::answer_to(const Outcome& outcome) const {
   walk.packet_.request.push_back(packet_);
   walk.packet_.now.ephemeral_ports = packet_.now.ephemeral_ports;
   walk.packet_.now.owner_known = !lands || !by_socket;  // the listener's
+  walk.packet_.now.answer = place;
   return walk;
 }
 

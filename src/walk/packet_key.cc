@@ -41,6 +41,7 @@ bool PacketWalk::checkpoint(std::optional<Hook> at, const Call* after) {
 void PacketWalk::add_to(StateKey& key) const {
   key.add(asked_.direction);
   key.add(asked_.state);
+  key.add(packet_.now.answer);
   key.add(has_ended_);
   key.add(packet_.original);
   key.add(packet_.transparent);

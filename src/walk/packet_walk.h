@@ -142,8 +142,12 @@ class PacketWalk {
   // Whether the later packets of a TCP connection, which meet the rules as such, end where its first one did: else
   // nothing is answered. Nothing: seen.
   std::optional<Outcome> with_later_packets(Outcome outcome, std::optional<std::uint32_t> connmark);
+  // Whether the later answers of a TCP connection end where its first one did, which has other flags: else they are
+  // lost. `connmark` is the connection's mark as the first one left it, and then as they leave it. Nothing: seen.
+  std::optional<Outcome> with_later_answers(Outcome outcome, const PacketWalk& first,
+                                            std::optional<std::uint32_t>& connmark);
   // The walk of the answer to what ended so.
-  [[nodiscard]] PacketWalk answer_to(const Outcome& outcome) const;
+  [[nodiscard]] PacketWalk answer_to(const Outcome& outcome, AnswerPlace place = AnswerPlace::first) const;
 
   // ---- packet_neighbours.cc
   // The next hop is found by ARP, or by neighbour discovery, which passes the rules of IPv6 as any packet does.

@@ -137,7 +137,7 @@ class RuleWalk {
       before.clear();
       if (!rule.families.contains(packet_.family)) continue;
       ++walked_;
-      packet_.meets_state = packet_.meets_state || std::ranges::any_of(rule.matches, tells_later_packets);
+      packet_.meets_state = packet_.meets_state || tells_later_packets(rule.matches, packet_.now);
       if (packet_.now.observer != nullptr) observe(rule, truths, matched ? asked_before : 0);
       matched = false;
       const auto failed = std::ranges::find(truths, Truth::no);
@@ -658,8 +658,14 @@ Truth truth_of(const LiveRule& entry, const Match& match, const PacketAtHook& pa
   return truth(match, packet);
 }
 
-bool tells_later_packets(const Match& match) {
+namespace {
+
+bool tells_later_packets(const Match& match, const PacketAtHook& packet) {
   if (std::holds_alternative<TcpFlagsMatch>(match)) return true;
+  // The socket of a connection is looked up before INPUT, and that of its first packet is not.
+  const bool is_of_socket = std::holds_alternative<OwnerMatch>(match) || std::holds_alternative<SocketMatch>(match) ||
+                            std::holds_alternative<CgroupMatch>(match);
+  if (is_of_socket) return !packet.owner && packet.out.empty();
   const auto* connection = std::get_if<ConnectionMatch>(&match);
   if (connection != nullptr) return connection->reply || connection->of == ConnectionMatch::Of::status;
   const auto* state = std::get_if<ConntrackStateMatch>(&match);
@@ -667,6 +673,12 @@ bool tells_later_packets(const Match& match) {
   const auto has = [&](ConntrackStateMatch::State one) { return (state->states & one) != 0; };
   return has(ConntrackStateMatch::new_) != has(ConntrackStateMatch::established) || has(ConntrackStateMatch::snat) ||
          has(ConntrackStateMatch::dnat);
+}
+
+}  // namespace
+
+bool tells_later_packets(std::span<const Match> matches, const PacketAtHook& packet) {
+  return std::ranges::any_of(matches, [&](const Match& match) { return tells_later_packets(match, packet); });
 }
 
 std::string BaseChain::name() const { return fmt::format("{} {}", table_words(*chain), chain->name); }

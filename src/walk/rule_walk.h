@@ -29,7 +29,7 @@ enum class ChainResult : std::uint8_t {
 // about packets without an owner.
 [[nodiscard]] Truth truth_of(const LiveRule& entry, const Match& match, const PacketAtHook& packet, const Live& live);
 // Whether a rule that asks this may treat later packets otherwise, of a connection whose mark stays as it is.
-[[nodiscard]] bool tells_later_packets(const Match& match);
+[[nodiscard]] bool tells_later_packets(std::span<const Match> matches, const PacketAtHook& packet);
 
 // Walks the packet through a base chain at its hook, noting every rule that it meets, up to the policy. `chains` are
 // those that packets of its family pass.

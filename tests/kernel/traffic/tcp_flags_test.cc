@@ -26,6 +26,8 @@ constexpr FlagsCase flags_cases[] = {
     {"INPUT -p tcp --tcp-flags SYN,ACK SYN,ACK -j DROP", false},
     {"INPUT -p tcp --tcp-flags SYN,RST,ACK SYN,ACK -j DROP", false},
     {"INPUT -p tcp --tcp-flags SYN,RST,ACK ACK -j ACCEPT", true},
+    {"INPUT -p tcp --tcp-flags SYN,RST,ACK ACK -j DROP", false},  // the handshake ends, and nothing follows
+    {"OUTPUT -p tcp --tcp-flags SYN,RST,ACK ACK -j DROP", false},
 };
 
 class TcpFlags : public KernelTest, public ::testing::WithParamInterface<const char*> {};

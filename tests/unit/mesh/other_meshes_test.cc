@@ -28,10 +28,11 @@ TEST(OtherMeshes, AreKnownByTheirChains) {
   EXPECT_EQ(mesh_of_rule(rule("MESH_REDIRECT", Redirect{1})), "Kuma");
   EXPECT_EQ(mesh_of_rule(rule("POLARIS_OUTPUT", Redirect{1})), "Polaris");
   EXPECT_EQ(mesh_of_rule(rule("CILIUM_POST_nat", Redirect{1})), "Cilium");
-  EXPECT_EQ(mesh_of_rule(rule("MRDSTD_a1B2c", Redirect{1})), "mirrord");
+  for (const char* chain : {"MRDSTD_a1B2c", "MRDIN_0a1b2c3d4e5f", "MRD_ROUTE_LOCALNET", "MIRRORD_EXCLUDE_FROM_MESH"})
+    EXPECT_EQ(mesh_of_rule(rule(chain, Redirect{1})), "mirrord") << chain;
   EXPECT_EQ(mesh_of_rule(rule("TEL_INBOUND_TCP", Redirect{1})), "Telepresence");
   for (const char* nearly : {"MESH_TEST", "MESH_", "KUMA_MESH_INBOUND_", "MIRRORD_INPUT_a1B2", "MRDSTD_a1B2-",
-                             "CILIUM_", "TEL_INBOUND_X", "APISIX_CUSTOM", "POLARIS_OUTPUT2"})
+                             "MRDSTD_", "MRD_STD_a", "CILIUM_", "TEL_INBOUND_X", "APISIX_CUSTOM", "POLARIS_OUTPUT2"})
     EXPECT_EQ(mesh_of_rule(rule(nearly, Redirect{1})), "") << nearly;
   Rule commented = rule("OUTPUT", Redirect{15053});
   EXPECT_EQ(mesh_of_rule(commented), "");
