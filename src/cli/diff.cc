@@ -40,7 +40,7 @@ Comparison compare(const CommandLine& line, const Plan& wanted) {
   } else if (survey.pod) {
     warn_of_settings();
   }
-  for (const std::string& warning : warnings(comparison)) warn(warning);
+  for (const std::string& warning : warnings(comparison, line.clean ? "clean" : "apply")) warn(warning);
   return comparison;
 }
 

@@ -112,13 +112,13 @@ std::vector<std::string> warnings(const ApplyResult& result) {
   return all;
 }
 
-std::vector<std::string> warnings(const Comparison& comparison) {
+std::vector<std::string> warnings(const Comparison& comparison, std::string_view command) {
   std::vector<std::string> all;
   for (const Difference& difference : comparison.backends)
     std::ranges::copy(difference.warnings, std::back_inserter(all));
   append(all, comparison.obstacles);
   append(all, comparison.lost_replies);
-  if (!comparison.refusal.empty()) all.push_back("apply would refuse: " + comparison.refusal);
+  if (!comparison.refusal.empty()) all.push_back(fmt::format("{} would refuse: {}", command, comparison.refusal));
   return all;
 }
 

@@ -27,6 +27,7 @@ using Milliseconds = std::chrono::duration<double, std::milli>;
 
 // What the user should know and is no error, a sentence each.
 [[nodiscard]] std::vector<std::string> warnings(const ApplyResult& result);
-[[nodiscard]] std::vector<std::string> warnings(const Comparison& comparison);
+// `command` is the one that would make the change.
+[[nodiscard]] std::vector<std::string> warnings(const Comparison& comparison, std::string_view command = "apply");
 
 }  // namespace sidetrack

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "mesh/catalogue.h"
+#include "mesh/other_meshes.h"
 #include "mesh/releases.h"
 #include "mesh/returned_owners.h"
 #include "mesh/rule_words.h"
@@ -116,6 +117,43 @@ ReturnedOwners owners_of_istio(const std::vector<LiveChain>& chains) {
     for (const LiveRule& live : chain.rules) owners.add(live.rule);
   }
   return owners;
+}
+
+// Marks the rules about DNS in the built-in chains of a family that has no chain of Istio's: its own clean program, up
+// to 1.9, left them. They are all there, for the same owners, or they are another program's.
+void mark_dns_alone(std::vector<LiveChain>& chains, Family family) {
+  using enum MeshRule;
+  ReturnedOwners owners;
+  const auto each_of = [&](Table table, MeshRule id, const auto& act) {
+    for (LiveChain& chain : chains) {
+      if (chain.families != family || chain.table != table || chain.name != words::output) continue;
+      for (LiveRule& live : chain.rules) {
+        if (is_of(live.rule, id)) act(live);
+      }
+    }
+  };
+  each_of(Table::raw, dns_proxy_answer, [&](const LiveRule& live) {
+    Rule returned;
+    std::ranges::copy_if(live.rule.matches, std::back_inserter(returned.matches),
+                         [](const Match& match) { return std::holds_alternative<OwnerMatch>(match); });
+    returned.target = Verdict::return_;
+    owners.add(returned);
+  });
+  bool is_whole = true;
+  for (const auto& [table, id] : {std::pair(Table::raw, dns_proxy_answer),
+                                  {Table::raw, dns_proxy_query},
+                                  {Table::nat, dns_proxy_return},
+                                  {Table::nat, dns_redirect}}) {
+    bool any = false;
+    each_of(table, id, [&](const LiveRule& live) { any = any || owners.cover(live.rule); });
+    is_whole = is_whole && any;
+  }
+  if (!is_whole) return;
+  for (LiveChain& chain : chains) {
+    if (chain.families != family || !is_builtin(chain.name)) continue;
+    for (LiveRule& live : chain.rules)
+      live.ours = live.ours || (is_of_dns(kind_of(live.rule)) && owners.cover(live.rule));
+  }
 }
 
 // The built-in chains of one table and family in which rules of ours stand themselves.
@@ -334,6 +372,12 @@ void mark_ours(std::vector<LiveChain>& chains) {
       }
       mark_direct(table, direct, signs);
     }
+  }
+  const bool has_other_mesh = std::ranges::any_of(chains, [](const LiveChain& chain) {
+    return !mesh_of_chain(chain.name).empty();  // Kuma's rules about DNS have the same shapes
+  });
+  for (const Family family : {Family::ipv4, Family::ipv6}) {
+    if (!with.contains(family) && !has_other_mesh) mark_dns_alone(chains, family);
   }
   for (LiveChain& chain : chains) {
     const bool is_input = chain.table == Table::filter && chain.name == words::input;

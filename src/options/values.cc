@@ -261,11 +261,11 @@ std::optional<std::uint32_t> table_number(std::string_view word) {
 
 // Lists what says nothing about where a packet goes: the word, and whether a value follows.
 constexpr std::pair<std::string_view, bool> of_no_account[] = {
-    {"proto", true},     {"scope", true}, {"metric", true},     {"pref", true},    {"mtu", true},
-    {"onlink", false},   {"error", true}, {"expires", true},    {"advmss", true},  {"hoplimit", true},
-    {"linkdown", false}, {"dead", false}, {"pervasive", false}, {"offload", false}};
+    {"proto", true}, {"scope", true},      {"pref", true},    {"mtu", true},      {"onlink", false},
+    {"error", true}, {"expires", true},    {"advmss", true},  {"hoplimit", true}, {"linkdown", false},
+    {"dead", false}, {"pervasive", false}, {"offload", false}};
 
-bool read_route(std::span<const std::string_view> words, Route& route) {
+bool read_route(std::span<const std::string_view> words, Route& route, std::optional<std::uint32_t>& metric) {
   constexpr std::string_view kinds[] = {"unicast", "local", "blackhole", "unreachable", "prohibit", "throw"};
   const auto* kind = std::ranges::find(kinds, words[0]);
   if (kind != std::end(kinds)) {
@@ -284,6 +284,7 @@ bool read_route(std::span<const std::string_view> words, Route& route) {
       route.device = given;
     } else if (option == "via" && (route.gateway = Address::parse(given))) {
     } else if (option == "src" && (route.source = Address::parse(given))) {
+    } else if (option == "metric" && (metric = to_number<std::uint32_t>(given))) {
     } else if (const auto table = option == "table" ? table_number(given) : std::nullopt) {
       route.table = *table;
     } else if (!is_ignored) {
@@ -364,13 +365,18 @@ void route(const Item& item, GivenPod& pod) {
     }
   }
   Route made;
+  std::optional<std::uint32_t> metric;
   const bool leads_nowhere = !words.empty() && (words[0] == "blackhole" || words[0] == "unreachable" ||
                                                 words[0] == "prohibit" || words[0] == "throw");
   if (!leads_nowhere) made.device = usual_interface;
-  if (words.empty() || !read_route(words, made))
+  if (words.empty() || !read_route(words, made, metric))
     refuse(item, "a route or a policy rule as ip prints it",
            "for example 'default via 10.244.1.1 dev eth0', 'local default dev lo table 133', 'fwmark 1337 lookup 133'");
-  pod.routes.push_back(std::move(made));
+  constexpr std::uint32_t usual_of_ipv6 = 1024;  // IP6_RT_PRIO_USER
+  const std::uint32_t of = metric.value_or(made.family() == Family::ipv6 ? usual_of_ipv6 : 0);
+  const auto place = std::ranges::upper_bound(pod.metrics, of);
+  pod.routes.insert(pod.routes.begin() + (place - pod.metrics.begin()), std::move(made));
+  pod.metrics.insert(place, of);
 }
 
 AddressRange loopback_prefix(const Item& item) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@ struct GivenPod {
     InterfaceAddress address;
   };
   std::vector<Own> addresses;
-  std::vector<Route> routes;
+  std::vector<Route> routes;           // those with the lowest metric first, as the kernel asks them
+  std::vector<std::uint32_t> metrics;  // of each of them
   std::vector<PolicyRule> policy_rules;
 };
 

@@ -35,7 +35,7 @@ std::optional<std::uint16_t> port_of_service(std::string_view name) {
 
 std::string with_port_numbers(std::string_view ports) {
   constexpr std::string_view separators = ",:";
-  std::string made;
+  std::string made = ports.starts_with(':') ? "0" : "";
   while (!ports.empty()) {
     const std::string_view name = ports.substr(0, ports.find_first_of(separators));
     const auto port = port_of_service(name);
@@ -45,6 +45,7 @@ std::string with_port_numbers(std::string_view ports) {
     made += ports.front();
     ports.remove_prefix(1);
   }
+  if (made.ends_with(':')) made += "65535";
   return made;
 }
 

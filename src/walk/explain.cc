@@ -228,16 +228,18 @@ std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod,
   const bool to_itself = packet.direction != Direction::in && asked.source == asked.destination;
   if (!packet.source) context.source = to_itself ? context.destination : Origin::constant;
   std::vector<Possibility> all;
+  std::size_t walks = 0;
   do {
     observer.begins();
     PacketWalk walk(asked, context);
     walk.run();
     if (context.known) return {};
-    if (walk.seen()) continue;
-    if (all.size() == most_walks) {
+    // Those that come to where another has been are short, and yet there may be too many of them.
+    if (++walks > 16 * most_walks || (!walk.seen() && all.size() == most_walks)) {
       nothing.outcome = too_many_walks(asked);
       return {{std::move(nothing), {}, true}};
     }
+    if (walk.seen()) continue;
     const auto with_answers = walk.with_answers();
     if (context.known) return {};
     Possibility& made = all.emplace_back(Possibility{walk.trace(), {}, with_answers.has_value()});

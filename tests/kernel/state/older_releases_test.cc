@@ -129,6 +129,33 @@ TEST_P(OlderReleases, AreRemovedWhereTheyStandTwice) {
   }
 }
 
+// Istio's own clean program of up to 1.9 removes its chains, and leaves its rules about DNS: the pod has none then.
+TEST_P(OlderReleases, RemoveDnsWhoseChainsAreGone) {
+  constexpr std::string_view foreign = "*nat\n-A OUTPUT -p udp --dport 53 -m owner --uid-owner 7 -j RETURN\nCOMMIT\n";
+  constexpr std::string_view zones =
+      "*raw\n-A OUTPUT -p udp --dport 53 -m owner --uid-owner 1337 -j CT --zone 1\n"
+      "-A OUTPUT -p udp --sport 15053 -m owner --uid-owner 1337 -j CT --zone 2\n"
+      "-A OUTPUT -d 10.96.0.10/32 -p udp --dport 53 -j CT --zone 2\n"
+      "-A PREROUTING -s 10.96.0.10/32 -p udp --sport 53 -j CT --zone 1\nCOMMIT\n";
+  constexpr std::string_view redirect =
+      "*nat\n-A OUTPUT -p udp --dport 53 -m owner --uid-owner 1337 -j RETURN\n"
+      "-A OUTPUT -d 10.96.0.10/32 -p udp --dport 53 -j REDIRECT --to-ports 15053\nCOMMIT\n";
+  const auto left_of = [&](std::initializer_list<std::string_view> all) {
+    const Namespace pod;
+    for (const std::string_view text : all) load(pod, "iptables", text);
+    const std::string before = saved(pod);
+    pod.must({program_under_test(), "clean"});
+    const std::string left = saved(pod);
+    return left == before ? std::string("all") : left;
+  };
+  const Namespace pod;
+  load(pod, "iptables", foreign);
+  EXPECT_EQ(left_of({foreign, zones, redirect}), saved(pod));
+  EXPECT_EQ(left_of({foreign, zones}), "all") << "a part alone";
+  EXPECT_EQ(left_of({foreign, redirect}), "all") << "a part alone";
+  EXPECT_EQ(left_of({zones, redirect, "*nat\n:KUMA_MESH_OUTBOUND -\nCOMMIT\n"}), "all") << "Kuma's, perhaps";
+}
+
 // A rule that no release with those chains writes is another program's.
 TEST_P(OlderReleases, LeaveWhatALaterOneWrites) {
   const Namespace pod;

@@ -235,6 +235,14 @@ TEST(Combinations, RoutesOfAPodThatIsGiven) {
             "10.1.0.0/24 dev eth0 table main src 10.1.0.7");
   EXPECT_EQ(route("fe80::/64 dev eth0 proto kernel metric 256 expires 86396sec hoplimit 64 pref medium"),
             "fe80::/64 dev eth0 table main");
+  // The kernel asks those of the lowest metric first.
+  const GivenPod several = parse_arguments({"sidetrack", "map", "--rules", "a", "--route", "default dev a metric 100",
+                                            "--route", "default dev b metric 50", "--route", "default dev c metric 50",
+                                            "--route", "default dev d", "--route", "default via fd00::1 dev e"})
+                               .text.pod;
+  std::string devices;
+  for (const Route& each : several.routes) devices += each.device;
+  EXPECT_EQ(devices, "dbcae");
   const auto rules = [&](const std::string& words) {
     std::string all;
     for (const PolicyRule& rule : given(words).policy_rules) all += ip_words(rule) + "\n";

@@ -351,6 +351,8 @@ TEST(IptablesText, KnowsTheNamesOfPorts) {
                   first + "-p tcp -m multiport --dports 22,443,15000 -j RETURN"));
   EXPECT_THAT(rules({"iptables -t nat -A OUTPUT -p tcp --dport mysql -j RETURN"}),
               ElementsAre(first + "-p tcp --dport 3306 -j RETURN"));
+  EXPECT_THAT(rules({"iptables -t nat -A OUTPUT -p tcp --sport 1024: --dport :ssh -j RETURN"}),
+              ElementsAre(first + "-p tcp --sport 1024:65535 --dport 0:22 -j RETURN"));
   EXPECT_THAT(rules({"iptables -t nat -A OUTPUT -p tcp --dport no-service -j RETURN"}),
               ElementsAre(first + "-p tcp --dport no-service -j RETURN"));
 }
