@@ -299,12 +299,15 @@ class RuleMaker {
     return known ? std::optional(std::move(keys)) : std::nullopt;
   }
 
+  // iptables 1.8.9 translates --ctstate DNAT and multiport's --ports without their `!`, and ranges of --ports wrongly.
+  static bool loses_negation(const NftNode& left) { return is_key(left, "ct", "status") || left.word == "concat"; }
+
   bool match(const NftStatement& statement) {
     if (statement.parts.size() != 3) return false;
     const NftNode &left = statement.parts[1], &right = statement.parts[2];
     std::string operation = statement.parts[0].word;
     if (is_extension(left, right, operation)) return true;
-    if (of_iptables_ && is_key(left, "ct", "status")) return false;  // nft 1.0.6 prints no `!` of --ctstate DNAT
+    if (of_iptables_ && loses_negation(left)) return ++made_.extensions, false;
     const bool has_mask = left.word == "&" && left.parts.size() == 2;
     const auto keys = keys_of(has_mask ? left.parts[0] : left);
     if (!keys) return false;

@@ -12,7 +12,7 @@ namespace sidetrack {
 struct MadeTable {
   nft::KernelTable table;
   std::uint64_t handles = 0;   // that are taken
-  std::size_t extensions = 0;  // of iptables, of which nft has printed the name alone
+  std::size_t extensions = 0;  // of iptables, which nft has not printed whole
 };
 
 // Makes of a listed table what the kernel holds that was listed: the expressions that nft sends for its statements, so

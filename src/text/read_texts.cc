@@ -185,7 +185,7 @@ class TextsReader {
       read_.notes.push_back(fmt::format("taken as empty: the set {}; nft -t leaves out what sets hold",
                                         printable(fmt::format("{}", fmt::join(empty_sets, ", ")))));
     if (extensions > 0)
-      read_.notes.push_back(fmt::format("matches and targets of iptables of which nft prints the name alone: {}; {}",
+      read_.notes.push_back(fmt::format("matches and targets of iptables that nft does not print whole: {}; {}",
                                         extensions, ask_for_iptables));
     if (std::ranges::find(read_.live, BackendKind::iptables_legacy, &Live::backend) == read_.live.end())
       read_.notes.emplace_back(

@@ -133,7 +133,21 @@ TEST(NftText, ReadsTablesOfIptablesAsIptables) {
       of_iptables("xt match \"string\" counter packets 0 bytes 0 xt target \"TPROXY\""),
       ElementsAre("-A c -m string [options that nft does not print] -j TPROXY [options that nft does not print]"));
   EXPECT_THAT(notes_of_nft({"table ip nat {\n\tchain c {\n\t\txt match string counter xt target LOG\n\t}\n}\n"}),
-              HasSubstr("of which nft prints the name alone: 2; ask for the output of: iptables-save; ip6tables-save"));
+              HasSubstr("that nft does not print whole: 2; ask for the output of: iptables-save; ip6tables-save"));
+}
+
+// iptables 1.8.9 translates `multiport --ports` and `multiport ! --ports` to one text.
+TEST(NftText, LeavesOpenWhatIptablesTranslatesWithoutItsNegation) {
+  for (const std::string_view match :
+       {"tcp sport . tcp dport { 0-65535 . 80, 80 . 0-65535 }", "th sport . th dport { 0-65535 . 80, 80 . 0-65535 }",
+        "tcp sport . tcp dport @ports", "ct status dnat"}) {
+    const std::string words = fmt::format("meta l4proto tcp {} counter packets 0 bytes 0 return", match);
+    EXPECT_THAT(rule(words, "ip nat"), ElementsAre(fmt::format("-A c -p tcp {} -j RETURN", match)));
+    EXPECT_THAT(notes_of_nft({fmt::format("table ip nat {{\n\tchain c {{\n\t\t{}\n\t}}\n}}\n", words)}),
+                HasSubstr("that nft does not print whole: 1; ask for the output of: iptables-save"));
+  }
+  EXPECT_THAT(rule("tcp sport . tcp dport { 0-65535 . 80 } drop"),
+              ElementsAre("-A c -p tcp --sport 0:65535 --dport 80 -j DROP"));
 }
 
 constexpr const char* listing = R"(table inet t { # handle 3
@@ -277,7 +291,7 @@ TEST(NftText, TakesNamesOfWhatIsLeftOut) {
                           "ip nat -A c -p tcp -j REDIRECT [options that nft does not print]",
                           "ip nat -A c -j LOG [options that nft does not print]", "ip nat -A c -j ACCEPT"));
   EXPECT_THAT(notes_of_nft({text}),
-              HasSubstr("of which nft prints the name alone: 3; ask for the output of: iptables-save"));
+              HasSubstr("that nft does not print whole: 3; ask for the output of: iptables-save"));
 }
 
 TEST(NftText, SaysWhereATextIsCutOff) {
