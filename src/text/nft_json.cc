@@ -120,6 +120,7 @@ NftNode statement_node(std::string_view word, const json& value) {
   static constexpr std::string_view with_destination[] = {"dnat", "snat", "redirect", "masquerade", "tproxy"};
   if (std::ranges::find(with_destination, word) != std::end(with_destination)) return destination_node(word, value);
   if (word == "match") return with_members(word, value, {"op", "left", "right"});
+  if (word == "set" || (word == "map" && value.contains("op"))) return NftNode("set");
   if (word == "vmap") return look_up_node(word, value);
   if (word == "mangle") return with_members(word, value, {"key", "value"});
   if (word == "xt") return with_members(word, value, {"type", "name"});
@@ -148,7 +149,8 @@ constexpr Written written[] = {
     {"symhash", "symhash mod {mod}"},
     {"prefix", "{addr}/{len}"},
     {"elem", "{val}"},
-    {"map", "{key} map {data}"},
+    {"map", "{key} map {data}|{op} {map} {elem}"},
+    {"set", "{op} {set} {elem}"},
     {"vmap", "{key} vmap {data}"},
     {"mangle", "{key} set {value}"},
     {"limit", "limit rate {rate}/{per}| burst {burst} packets"},
@@ -190,7 +192,7 @@ std::string words_of(const std::string& word, const json& value) {
   if (word == "range") return joined(value, "-");
   if (word == "concat") return joined(value, " . ");
   if (word == "&" || word == "|" || word == "^") return joined(value, fmt::format(" {} ", word));
-  if (word == "set") {
+  if (word == "set" && value.is_array()) {
     std::string elements;
     for (const json& each : value)
       elements += (elements.empty() ? "" : ", ") + (each.is_array() ? joined(each, " : ") : words_of(each));
@@ -241,7 +243,8 @@ class JsonReader {
     } else if (kind == "set" || kind == "map" || kind == "meter") {
       NftSet& set = table.sets.emplace_back();
       set.name = name;
-      set.changes = object.contains("timeout") || has_flag(object, "timeout") || has_flag(object, "dynamic");
+      set.changes =
+          kind == "meter" || object.contains("timeout") || has_flag(object, "timeout") || has_flag(object, "dynamic");
       if (const auto elements = object.find("elem"); elements != object.end())
         set.elements = with_elements("set", *elements);
       if (kind == "map") make_map(*set.elements);

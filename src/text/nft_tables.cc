@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/scan.h"
+
 namespace sidetrack {
 
 NftNode::NftNode() = default;
@@ -15,6 +17,23 @@ NftNode::NftNode(NftNode&& other) noexcept = default;
 NftNode& NftNode::operator=(const NftNode& other) = default;
 NftNode& NftNode::operator=(NftNode&& other) noexcept = default;
 NftNode::~NftNode() = default;
+
+void mark_changing_sets(NftTable& table) {
+  const auto mark = [&](std::string_view words) {
+    std::string_view before;
+    for (const std::string_view word : split(words, " ")) {
+      const bool is_changed = word.starts_with('@') && (before == "add" || before == "update" || before == "delete");
+      const auto set = is_changed ? std::ranges::find(table.sets, word.substr(1), &NftSet::name) : table.sets.end();
+      if (set != table.sets.end()) set->changes = true;
+      before = word;
+    }
+  };
+  for (const NftChain& chain : table.chains) {
+    for (const NftRule& rule : chain.rules) {
+      for (const NftStatement& each : rule.statements) mark(each.words);
+    }
+  }
+}
 
 std::optional<std::uint8_t> nft_family(std::string_view name) {
   static constexpr std::pair<std::string_view, std::uint8_t> families[] = {

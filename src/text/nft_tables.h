@@ -41,7 +41,7 @@ struct NftNode {
 };
 
 //   match OPERATION LEFT RIGHT, vmap KEY SET, mangle KEY VALUE, counter PACKETS BYTES, counter NAME, jump CHAIN,
-//   dnat TO FLAG…, tproxy TO, xt TYPE NAME
+//   dnat TO FLAG…, tproxy TO, xt TYPE NAME, set
 //
 // One that is not understood has no word; a condition that is not is "match" without parts.
 struct NftStatement : NftNode {
@@ -83,6 +83,9 @@ struct NftTable {
   std::vector<NftSet> sets{};
   std::size_t other_objects = 0;  // counters, quotas, …
 };
+
+// Marks the sets to which rules of the table add elements: nft 1.0.6 writes no flag for them in JSON.
+void mark_changing_sets(NftTable& table);
 
 // Returns nothing for what is no family of nft.
 [[nodiscard]] std::optional<std::uint8_t> nft_family(std::string_view name);

@@ -92,6 +92,7 @@ class TextsReader {
 
   void add(NftTable table, const std::string& source) {
     table.source = source;
+    mark_changing_sets(table);
     const auto found = std::ranges::find(tables_, table.key, &NftTable::key);
     if (found == tables_.end()) {
       tables_.push_back(std::move(table));

@@ -379,6 +379,35 @@ TEST(NftText, ReadsJson) {
   EXPECT_THAT(notes_of_nft({flags}), HasSubstr("file1:2: the flags of the table inet t are missing"));
 }
 
+// nft 1.0.6 does not print the flag "dynamic" in JSON, and older ones do not in text.
+TEST(NftText, KnowsNothingOfSetsThatRulesFill) {
+  for (const std::string_view change : {"add", "update", "delete"}) {
+    const std::string json = fmt::format(
+        R"({{"nftables": [{{"set": {{"family": "ip", "name": "e", "table": "t", "type": "ipv4_addr", "size": 65535}}}},
+            {{"chain": {{"family": "ip", "table": "t", "name": "c"}}}},
+            {{"rule": {{"family": "ip", "table": "t", "chain": "c", "expr": [
+              {{"match": {{"op": "==", "left": {{"payload": {{"protocol": "ip", "field": "saddr"}}}}, "right": "@e"}}}},
+              {{"drop": null}}]}}}},
+            {{"rule": {{"family": "ip", "table": "t", "chain": "c", "expr": [
+              {{"set": {{"op": "{}", "elem": {{"payload": {{"protocol": "ip", "field": "saddr"}}}}, "set": "@e"}}}}]}}}}]}})",
+        change);
+    const std::string text = fmt::format(
+        "table ip t {{\n\tset e {{\n\t\ttype ipv4_addr\n\t}}\n\tchain c {{\n\t\tip saddr @e drop\n\t\t{} @e {{ ip "
+        "saddr }}\n\t}}\n}}\n",
+        change);
+    const std::string look_up = "ip t -A c @e: packets and time change what it holds -j DROP";
+    EXPECT_THAT(rules_of_nft({json}), ElementsAre(look_up, fmt::format("ip t -A c {} @e ip saddr", change)));
+    EXPECT_THAT(rules_of_nft({text}), ElementsAre(look_up, fmt::format("ip t -A c {} @e {{ ip saddr }}", change)));
+    EXPECT_THAT(notes_of_nft({json, text}), Not(HasSubstr("taken as empty")));
+    // As it writes a change of a map.
+    std::string as_text = json;
+    const auto change_start = as_text.find("{\"set\": {\"op\"");
+    as_text.replace(change_start, as_text.find("]}}]}", change_start) - change_start,
+                    fmt::format("\"{} @e {{ ip saddr }}\"", change));
+    EXPECT_THAT(rules_of_nft({as_text}), Contains(look_up));
+  }
+}
+
 TEST(NftText, WritesWhatItDoesNotUnderstandOfJsonAsNft) {
   const auto written = [](std::string_view statement) {
     const std::vector<std::string> all =
