@@ -99,7 +99,8 @@ class Spreader {
       } else if (c == '}' && depth_ > 0 && --depth_ < 2) {
         if (rest.find_first_not_of(' ') == i) return put_to(line, rest, i + 1);
         ++depth_;
-        return put_to(line, rest, i);
+        put(line, rest.substr(0, i), false, true);
+        return i;
       } else if (c == ';' && (depth_ == 1 || depth_ == 2)) {
         return put_to(line, rest, i + 1);
       }
@@ -115,13 +116,14 @@ class Spreader {
     return size;
   }
 
-  void put(const PastedLine& line, std::string_view part, bool is_last) {
+  void put(const PastedLine& line, std::string_view part, bool is_last, bool lacks_end = false) {
     const auto start = part.find_first_not_of(" ;");
     if (start == std::string_view::npos) return;
     part.remove_suffix(part.size() - 1 - part.find_last_not_of(" ;"));
     PastedLine& made = lines_.emplace_back(line.number, std::string(part.substr(start)));
     made.ends_blank = is_last && line.ends_blank;
     made.ends_text = is_last && line.ends_text;
+    made.lacks_end = lacks_end;
   }
 
   std::vector<PastedLine>& lines_;

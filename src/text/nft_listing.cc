@@ -112,6 +112,14 @@ constexpr std::string_view deciding[] = {"accept", "drop",   "continue", "return
                                          "goto",   "vmap",   "redirect", "masquerade", "dnat",
                                          "snat",   "tproxy", "xt",       "reject",     ""};
 
+// What ends a rule, but for its comment: nft refuses more. If more follows, the line breaks of the text are lost.
+constexpr std::string_view lasts[] = {"accept", "drop", "continue", "return",   "jump",
+                                      "goto",   "vmap", "reject",   "redirect", "masquerade",
+                                      "dnat",   "snat", "queue",    "fwd",      "synproxy"};
+constexpr std::string_view after_lasts[] = {"comment", "#", ",", "}"};  // the last two in a map
+// What comes before the conditions and after them.
+constexpr std::string_view limits[] = {"match", "limit", "quota", "ct count"};
+
 // Words that say what a bit operation is, the weakest first.
 struct BitOperation {
   std::string_view sign, word;
@@ -124,7 +132,9 @@ class StatementReader {
 
   explicit StatementReader(std::span<const NftToken> tokens) : tokens_(tokens) {}
 
-  NftRule read() && {
+  // `of_iptables`: has its conditions before the counter. `lacks_end`: may be several, without what parts them.
+  NftRule read(bool of_iptables, bool lacks_end) && {
+    bool acts = false;
     while (!ends()) {
       const std::size_t start = at_;
       Read made = statement();
@@ -132,12 +142,22 @@ class StatementReader {
         at_ = start;
         made = not_understood();
       }
+      const bool is_late =
+          made->word == "match" && tokens_[start].text != "#" && ((of_iptables && counts_) || (lacks_end && acts));
+      const bool is_comment = made->word == "comment";
+      const bool is_last =
+          is_comment || is_one_of(made->word, lasts) || (made->word == "xt" && made->text(0) == "target");
+      const bool is_followed = is_last && !ends() && (is_comment || text() != "comment");
+      const bool is_script_comment = text() == "#" && text(1) != "handle";
+      if (is_late || is_joined_ || (is_followed && !is_script_comment)) return {{{NftNode(), words_of(tokens_)}}, {}};
       counts_ = counts_ || made->word == "counter";
-      if (made->word == "comment") {
+      acts = acts || !is_one_of(made->word, limits);
+      if (is_comment) {
         rule_.comment = made->text(0);
       } else {
         rule_.statements.push_back({*std::move(made), words_of(tokens_.subspan(start, at_ - start))});
       }
+      if (is_followed) break;
     }
     doubt();
     return std::move(rule_);
@@ -216,7 +236,23 @@ class StatementReader {
       decides = decides || text() == "vmap" || text() == "map" || text() == "set";
     if (!is_target && !decides && at_ > start) return NftNode("match");
     at_ = tokens_.size();
+    is_joined_ = has_next_rule(tokens_.subspan(start));
     return {};
+  }
+
+  // Tells whether another statement follows what ends a rule, or more follows a verdict.
+  static bool has_next_rule(std::span<const NftToken> tokens) {
+    const bool ends_rule = is_one_of(tokens[0].text, lasts);
+    for (std::size_t i = 1; i < tokens.size(); ++i) {
+      const std::string_view word = tokens[i].text;
+      if (tokens[i].quoted || word == "comment") continue;
+      if (ends_rule && (word == "vmap" || word == "set" || is_one_of(word, beginnings))) return true;
+      const bool jumps = word == "jump" || word == "goto";
+      const std::size_t next = i + (jumps ? 2 : 1);
+      if ((jumps || is_one_of(word, verdicts)) && next < tokens.size() && !is_one_of(tokens[next].text, after_lasts))
+        return true;
+    }
+    return false;
   }
 
   // What is not understood may decide, where nothing behind it does.
@@ -464,6 +500,7 @@ class StatementReader {
   int depth_ = 0;
   int operations_ = 0;
   bool counts_ = false;
+  bool is_joined_ = false;  // with the next rule
   NftRule rule_;
 };
 
@@ -587,6 +624,7 @@ class TableReader {
     Tokens tokens = tokens_of(lines_.front().text);
     if (!tokens.empty()) tokens.back().ends_blank = tokens.back().ends_blank || lines_.front().ends_blank;
     is_cut_ = lines_.front().ends_text;
+    lacks_end_ = lines_.front().lacks_end;
     lines_ = lines_.subspan(1);
     const auto is_digit = [](const NftToken& token) {
       return !token.text.empty() && std::isdigit(static_cast<unsigned char>(token.text[0])) != 0;
@@ -617,9 +655,11 @@ class TableReader {
     if (tokens[0].text == "flags")
       made_.dormant = std::ranges::find(tokens, "dormant", &NftToken::text) != tokens.end();
     if (tokens.back().quoted || tokens.back().text != "{" || tokens.size() < 3) return;
-    const std::string& kind = tokens[0].text;
-    if (kind == "chain") return read_chain(tokens[1].text);
-    if (kind == "set" || kind == "map" || kind == "meter") return read_set(tokens[1].text);
+    // What is before may be the table's: flags dormant chain c {
+    const std::string& kind = tokens[tokens.size() - 3].text;
+    const std::string& name = tokens[tokens.size() - 2].text;
+    if (kind == "chain") return read_chain(name);
+    if (kind == "set" || kind == "map" || kind == "meter") return read_set(name);
     ++made_.other_objects;
     complete(tokens);
   }
@@ -634,6 +674,8 @@ class TableReader {
       const bool is_warning = tokens.size() > 1 && tokens[0].text == "#" &&
                               (tokens[1].text == "Warning:" || !nft::is_of_iptables(made_.key));
       if (tokens.empty() || is_warning) continue;
+      if (tokens.size() > 2 && tokens[0].text == "comment" && tokens[1].quoted)  // the chain's
+        tokens.erase(tokens.begin(), tokens.begin() + 2);
       const bool is_base = tokens[0].text == "type" && tokens.size() > 3 && tokens[2].text == "hook";
       if (is_base) {
         read_base(tokens, made_.key.family == NFPROTO_BRIDGE, chain);
@@ -648,8 +690,9 @@ class TableReader {
   }
 
   [[nodiscard]] NftRule rule_of(const Tokens& tokens) const {
-    NftRule rule = StatementReader(tokens).read();
-    if (!nft::is_of_iptables(made_.key)) return rule;
+    const bool of_iptables = nft::is_of_iptables(made_.key);
+    NftRule rule = StatementReader(tokens).read(of_iptables, lacks_end_);
+    if (!of_iptables) return rule;
     rule.lacks_target = lacks_target(rule, tokens);
     rule.may_lack_match = may_lack_match(tokens);
     return rule;
@@ -663,19 +706,21 @@ class TableReader {
       if (is_end(tokens)) break;
       complete(tokens);
       if (tokens.empty()) continue;
-      const auto has = [&](std::string_view word) {
-        return std::ranges::find(tokens, word, &NftToken::text) != tokens.end();
+      // A line may have several: type ipv4_addr flags interval elements = { 10.0.0.1 }
+      const auto place = [&](std::string_view word) {
+        const auto is_word = [&](const NftToken& each) { return !each.quoted && each.text == word; };
+        return static_cast<std::size_t>(std::ranges::find_if(tokens, is_word) - tokens.begin());
       };
-      if (tokens[0].text == "timeout" || (tokens[0].text == "flags" && (has("dynamic") || has("timeout"))))
-        set.changes = true;
-      if (tokens[0].text != "elements" || tokens.size() < 3) continue;
-      set.elements = StatementReader(std::span(tokens).subspan(2)).set();
+      const std::size_t elements = place("elements");
+      if (std::min(place("timeout"), place("dynamic")) < elements) set.changes = true;
+      if (elements + 2 < tokens.size()) set.elements = StatementReader(std::span(tokens).subspan(elements + 2)).set();
     }
   }
 
   std::span<const PastedLine>& lines_;
   std::vector<NftToken> prefix_;
-  bool is_cut_ = false;  // the text, in what was read last
+  bool is_cut_ = false;     // the text, in what was read last
+  bool lacks_end_ = false;  // what was read last
   NftTable made_;
 };
 

@@ -14,6 +14,7 @@ struct PastedLine {
   bool ends_blank = false;  // a blank behind it was removed
   bool ends_text = false;   // without the end of a line
   std::size_t margin = 0;   // in characters: what was removed before it
+  bool lacks_end = false;   // of nft: its chain is closed behind it, without ; or the end of a line between
 };
 
 // Returns the lines of a text that was pasted into an issue or a chat, without what is added on the way: fences, quote

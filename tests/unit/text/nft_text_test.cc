@@ -474,6 +474,46 @@ TEST(NftText, ReadsTablesOfScripts) {
   }
 }
 
+// nft lets nothing follow a verdict in a rule: two rules are in one line.
+TEST(NftText, LeavesOpenRulesWhoseLineBreaksAreLost) {
+  for (const std::string_view words :
+       {"tcp dport 22 accept tcp dport 80 drop", "tcp dport 22 drop comment \"a\" tcp dport 80 drop",
+        "tcp dport 22 redirect to :1 tcp dport 80 redirect to :2", "tcp dport 22 redirect tcp dport 80 redirect",
+        "tcp dport 22 dnat ip to 10.0.0.1:80 counter packets 0 bytes 0 drop", "tcp dport 22 masquerade accept",
+        "tcp dport 22 redirect to :1 tcp dport 80 meta mark set 1",
+        "tcp dport 22 dnat ip to tcp dport map { 22 : 10.0.0.1 } drop", "tcp dport 22 jump d drop",
+        "tcp dport vmap { 22 : accept } tcp dport 80 drop", "tcp dport 22 reject with tcp reset tcp dport 80 drop",
+        "tcp dport 22 queue to 3 tcp dport 80 drop", "tcp dport 22 xyzzy map @m accept tcp dport 80 drop",
+        "tcp dport 22 accept # handle 3 tcp dport 80 drop"})
+    EXPECT_THAT(rule(words), ElementsAre(fmt::format("-A c {}", words)));
+  for (const std::string_view words : {"tcp dport 22 counter packets 0 bytes 0 tcp dport 80 drop",
+                                       "tcp dport 22 counter packets 0 bytes 0 xt target \"TPROXY\" drop"})
+    EXPECT_THAT(rule(words, "ip nat"), ElementsAre(fmt::format("-A c {}", words)));
+  for (const std::string_view words :
+       {"accept comment \"a\"", "accept # of the web", "accept comment \"a\" # of the web"})
+    EXPECT_THAT(rule(fmt::format("tcp dport 80 {}", words)), ElementsAre("-A c -p tcp --dport 80 -j ACCEPT")) << words;
+  // An action may come before a condition, but where the rule's end is lost, too.
+  EXPECT_THAT(rule("tcp dport 22 counter packets 0 bytes 0 ip daddr 10.0.0.1 drop"),
+              ElementsAre("ipv4 -A c -p tcp --dport 22 -d 10.0.0.1/32 -j DROP"));
+  EXPECT_THAT(
+      rules_of_nft({"table inet t { chain c { comment \"a\" tcp dport 22 counter packets 0 bytes 0 tcp dport 80 "
+                    "drop } chain d { tcp dport 80 drop } }\n"}),
+      ElementsAre("inet t -A c tcp dport 22 counter packets 0 bytes 0 tcp dport 80 drop",
+                  "inet t -A d -p tcp --dport 80 -j DROP"));
+}
+
+TEST(NftText, ReadsObjectsWhoseLineBreaksAreLost) {
+  const RulesOfTexts dormant = read_nft({"table inet t { flags dormant chain c { drop } }\n"});
+  EXPECT_TRUE(dormant.live.front().chains.front().dormant);
+  const std::string set =
+      "table inet t {{\n set s {{ type ipv4_addr flags {} = {{ 10.0.0.1, 10.1.0.0/16 }} }}\n chain c "
+      "{{\n ip saddr @s drop\n }}\n}}\n";
+  EXPECT_THAT(rules_of_nft({fmt::format(fmt::runtime(set), "interval comment \"dynamic\" elements")}),
+              ElementsAre("inet t ipv4 -A c -s 10.0.0.1/32,10.1.0.0/16 -j DROP"));
+  EXPECT_THAT(rules_of_nft({fmt::format(fmt::runtime(set), "interval,timeout timeout 1m elements")}),
+              ElementsAre("inet t ipv4 -A c @s: packets and time change what it holds -j DROP"));
+}
+
 TEST(NftText, LeavesOpenWhatACutTextMayLack) {
   const std::string text = "table inet t {\n\tchain c {\n\t\tdrop\n\t}\n";
   const auto hooks = [](const std::string& listed) {
