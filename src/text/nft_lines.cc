@@ -9,19 +9,6 @@
 namespace sidetrack {
 namespace {
 
-// Returns how many braces more are open after the line: those between quotes and in comments count nothing.
-int opened_braces(std::string_view line) {
-  int opened = 0;
-  bool quoted = false;
-  for (const char c : line) {
-    if (c == '"') quoted = !quoted;
-    if (quoted) continue;
-    if (c == '#') break;
-    opened += c == '{' ? 1 : c == '}' ? -1 : 0;
-  }
-  return opened;
-}
-
 // Joins the lines of a chain's rule that a mail or an editor has wrapped: they are not indented, as the chain's first
 // line is.
 class Unwrapper {
@@ -131,6 +118,18 @@ class Spreader {
 };
 
 }  // namespace
+
+int opened_braces(std::string_view line) {
+  int opened = 0;
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    if (c == '#') break;
+    opened += c == '{' ? 1 : c == '}' ? -1 : 0;
+  }
+  return opened;
+}
 
 std::vector<PastedLine> as_nft_lists(std::vector<PastedLine> lines) {
   std::vector<PastedLine> made;

@@ -577,22 +577,13 @@ class TableReader {
       if (made_.has_end) break;
       read_object(tokens);
     }
-    if (!made_.has_end) leave_open_end();
+    const std::uint8_t family = made_.key.family;
+    const bool is_followed = family == NFPROTO_IPV4 || family == NFPROTO_IPV6 || family == NFPROTO_INET;
+    if (!made_.has_end && is_followed) leave_open(made_, "[the text ends before the table]");
     return std::move(made_);
   }
 
  private:
-  // Has a chain that may decide at each hook, as one may be missing.
-  void leave_open_end() {
-    static constexpr std::string_view hooks[] = {"prerouting", "input", "forward", "output", "postrouting"};
-    const std::uint8_t family = made_.key.family;
-    if (family != NFPROTO_IPV4 && family != NFPROTO_IPV6 && family != NFPROTO_INET) return;
-    for (const std::string_view hook : hooks) {
-      NftChain& chain = made_.chains.emplace_back();
-      chain = {fmt::format("{} [cut off]", hook), "filter", std::string(hook)};
-      chain.rules.push_back({{{NftNode(), "[the text ends before the table]"}}, {}});
-    }
-  }
   static bool is_end(const Tokens& tokens) { return !tokens.empty() && !tokens[0].quoted && tokens[0].text == "}"; }
 
   // The next one, with the rest of its rule where a warning of nft stands in between: # Warning: XT target CT not found
@@ -733,6 +724,14 @@ bool opens_nft_table(std::string_view line) {
   if (size < 3 || tokens[size - 1].quoted || tokens[size - 1].text != "{") return false;
   if (size >= 4 && tokens[size - 4].text == "table") return nft_family(tokens[size - 3].text).has_value();
   return size == 3 && tokens[0].text == "table";
+}
+
+void leave_open(NftTable& table, std::string_view why) {
+  for (const std::string_view hook : {"prerouting", "input", "forward", "output", "postrouting"}) {
+    NftChain& chain = table.chains.emplace_back();
+    chain = {fmt::format("{} [cut off]", hook), "filter", std::string(hook)};
+    chain.rules.push_back({{{NftNode(), std::string(why)}}, {}});
+  }
 }
 
 NftTable take_nft_table(std::span<const PastedLine>& lines) { return TableReader(lines).read(); }

@@ -13,6 +13,9 @@ namespace sidetrack {
 // Whether a table begins in the line, "table ip nat {", with a prompt or a log's time before it.
 [[nodiscard]] bool opens_nft_table(std::string_view line);
 
+// Adds a chain that may decide at each hook, as one may be missing from the text.
+void leave_open(NftTable& table, std::string_view why);
+
 // Takes one table off the lines, of which the first opens it. A statement that is not understood is kept as words, with
 // what it may be a part of. Throws Error (usage) for what is nested too deeply.
 [[nodiscard]] NftTable take_nft_table(std::span<const PastedLine>& lines);

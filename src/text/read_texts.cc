@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <linux/netfilter.h>
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include "kernel/nft/nf_tables.h"
 #include "mesh/istio_rules.h"
@@ -63,6 +65,9 @@ class TextsReader {
   void take(const RulesText& text) {
     const std::vector<PastedLine> lines = as_nft_lists(pasted_lines(text.text));
     std::vector<LineRange> of_nft;
+    int depth = 0;                      // outside of whole tables
+    std::optional<std::size_t> closes;  // the line that closes a table of which the first line is missing
+    bool has_chain = false;             // of such a table
     for (std::span<const PastedLine> rest(lines); !rest.empty();) {
       const std::size_t first = rest.front().number;
       const auto source = fmt::format("{}:{}", excerpt(text.name), first);
@@ -71,15 +76,35 @@ class TextsReader {
       } else if (opens_nft_json(rest)) {
         for (NftTable& table : json_of(rest, source)) add(std::move(table), source);
       } else {
+        const std::string& line = rest.front().text;
+        has_chain = has_chain || (line.starts_with("chain ") && line.ends_with('{'));
+        depth += opened_braces(line);
+        if (depth < 0 && !closes) closes = first;
         rest = rest.subspan(1);
         continue;
       }
       const std::size_t last = lines[lines.size() - rest.size() - 1].number;
       of_nft.emplace_back(first, rest.empty() ? last : std::max(last, rest.front().number - 1));
     }
-    has_nft_ = has_nft_ || !of_nft.empty();
     RulesText left{text.name, without_lines(text.text, of_nft)};
-    if (of_nft.empty() || !read_iptables_script(left).sections.empty()) rest_.push_back(std::move(left));
+    const auto has_iptables = [&] { return !read_iptables_script(left).sections.empty(); };
+    const bool is_headless = closes && (!of_nft.empty() || (has_chain && has_iptables()));
+    if (is_headless) add_headless(fmt::format("{}:{}", excerpt(text.name), *closes));
+    has_nft_ = has_nft_ || !of_nft.empty() || is_headless;
+    if (of_nft.empty() || has_iptables()) rest_.push_back(std::move(left));
+  }
+
+  // A table of which nothing is known.
+  void add_headless(const std::string& source) {
+    notes_.push_back(fmt::format(
+        "{}: this closes a table of nft of which the first line is missing: what it does is not known; ask for "
+        "the output of: nft list ruleset",
+        source));
+    const nft::TableKey key{NFPROTO_INET, "[cut off]"};
+    if (std::ranges::find(tables_, key, &NftTable::key) != tables_.end()) return;
+    NftTable& table = tables_.emplace_back();
+    table.key = key;
+    leave_open(table, "[the text begins within the table]");
   }
 
   static std::vector<NftTable> json_of(std::span<const PastedLine>& rest, const std::string& source) {

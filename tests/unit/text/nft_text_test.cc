@@ -530,6 +530,36 @@ TEST(NftText, LeavesOpenWhatACutTextMayLack) {
   EXPECT_THAT(rules_of_nft({text}), ElementsAre("inet t -A c -j DROP"));
 }
 
+TEST(NftText, LeavesOpenATableWithoutItsFirstLine) {
+  const std::string whole =
+      "table inet t {\n\tset s {\n\t\ttype inet_service\n\t}\n\n\tchain c {\n\t\ttype filter hook input priority "
+      "filter; policy accept;\n\t\ttcp dport 80 drop\n\t}\n\n\tchain d {\n\t\tdrop\n\t}\n}\n";
+  const std::string next = "table ip nat {\n\tchain e {\n\t\tdrop\n\t}\n}\n";
+  const auto open_hooks = [](const std::string& text) {
+    std::size_t count = 0;
+    for (const Live& live : read_nft({text}).live) {
+      count += static_cast<std::size_t>(std::ranges::count_if(live.chains, [](const LiveChain& chain) {
+        return chain.hook && !chain.rules.empty() &&
+               std::holds_alternative<UnknownTarget>(chain.rules.front().rule.target);
+      }));
+    }
+    return count;
+  };
+  // Wherever the text begins.
+  for (auto start = whole.find('\n') + 1; start < whole.size(); start = whole.find('\n', start) + 1) {
+    const std::string text = whole.substr(start) + next;
+    EXPECT_EQ(open_hooks(text), 5U) << text;
+    EXPECT_THAT(notes_of_nft({text}), HasSubstr("this closes a table of nft of which the first line is missing"))
+        << text;
+  }
+  EXPECT_EQ(open_hooks(whole + next), 0U);
+  EXPECT_EQ(open_hooks("f() {\n  nft list ruleset\n}\n" + whole), 0U);
+  const std::string save = "*nat\n:OUTPUT ACCEPT [0:0]\n-A OUTPUT -j RETURN\nCOMMIT\n";
+  EXPECT_EQ(open_hooks(save + whole.substr(whole.find("\tchain"))), 5U);
+  EXPECT_EQ(open_hooks(save + "}\n"), 0U);
+  EXPECT_THAT(notes_of_nft({"}\n" + next, "}\n" + next}), Not(HasSubstr("[cut off] once more")));
+}
+
 TEST(NftText, RefusesJsonThatIsNotWhole) {
   const std::string text = document;
   EXPECT_THAT(refused(text.substr(0, 400)), HasSubstr("file1:2: the JSON of nft has no end: a part of it is missing"));
