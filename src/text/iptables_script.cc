@@ -486,7 +486,7 @@ class Reader {
     } else if (verb == nullptr && (!is_comment || lists || program.lists_all)) {
       const bool of_both = is_next_command_ && context_.family != program.family;  // iptables-save; ip6tables-save
       context_ = {of_both ? std::nullopt : program.family, program.backend, table, {}};
-      if (lists && !table && !program.lists_all) context_.table = Table::filter;
+      if (lists && !names_table && !program.lists_all) context_.table = Table::filter;
       if (text.find("(nf_tables)") != std::string_view::npos) context_.backend = BackendKind::iptables_nft;
       ++listing_;
       in_table_ = in_listing_ = false;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -61,34 +62,70 @@ std::optional<Family> family_of_rules(const Section& section) {
   return found.list().front();
 }
 
-bool names_target(const Rule& rule, std::initializer_list<std::string_view> names) {
-  const std::string words = iptables_words(rule.target);
-  return std::ranges::any_of(names, [&](std::string_view each) {
-    const auto target = std::string_view(words).substr(std::min<std::size_t>(3, words.size()));
-    return target == each || target.starts_with(fmt::format("{} ", each));
-  });
+std::string target_name(const Rule& rule) {
+  const std::string words = iptables_words(rule.target);  // -j REDIRECT --to-ports 1
+  return words.substr(std::min<std::size_t>(3, words.size()), words.find(' ', 3) - 3);
 }
 
-// By the policies, as each table has its own built-in chains; by targets that one table alone takes; by chains of Istio
-// that one table alone has.
+// What one table alone takes.
+struct OfTable {
+  std::string_view name;
+  Table table;
+};
+constexpr OfTable targets_of_tables[] = {
+    {"REDIRECT", Table::nat}, {"DNAT", Table::nat},      {"SNAT", Table::nat},   {"MASQUERADE", Table::nat},
+    {"NETMAP", Table::nat},   {"TPROXY", Table::mangle}, {"TTL", Table::mangle}, {"HL", Table::mangle},
+    {"TOS", Table::mangle},   {"DSCP", Table::mangle},   {"ECN", Table::mangle}, {"CHECKSUM", Table::mangle},
+    {"CT", Table::raw},       {"NOTRACK", Table::raw},   {"TRACE", Table::raw},  {"REJECT", Table::filter},
+};
+constexpr OfTable chains_of_tables[] = {{words::istio_redirect, Table::nat},
+                                        {words::istio_in_redirect, Table::nat},
+                                        {words::istio_tproxy, Table::mangle},
+                                        {words::istio_divert, Table::mangle}};
+
+void insert_table(std::set<Table>& tables, std::span<const OfTable> of_tables, std::string_view name) {
+  const auto found = std::ranges::find(of_tables, name, &OfTable::name);
+  if (found != of_tables.end()) tables.insert(found->table);
+}
+
+// Tells whether the table can have what the operation is about.
+bool can_have(Table table, const ChainOperation& operation) {
+  if (table == Table::nat && target_name(operation.rule) == "DROP") return false;  // iptables refuses it
+  return std::ranges::none_of(
+      all_hooks, [&](Hook hook) { return name(hook) == operation.chain && !builtin_hook(table, operation.chain); });
+}
+
+// Tells whether a chain has rules at several places: a listing of one table has them together.
+bool is_of_several(const Section& section) {
+  std::set<std::string_view> before;
+  std::string_view last;
+  for (const ChainOperation& each : section.operations) {
+    if (each.kind != Kind::append || each.chain == last) continue;
+    if (!before.insert(last = each.chain).second) return true;
+  }
+  return false;
+}
+
+// By targets that one table alone takes, by chains of Istio that one table alone has, by the policies, as each table
+// has its own built-in chains. Nothing if the rules say none, or cannot be of that one.
 std::optional<Table> table_of_rules(const Section& section) {
+  std::set<Table> found;
   std::set<std::string_view> built_in;
   for (const ChainOperation& each : section.operations) {
     if (each.kind == Kind::policy) built_in.insert(each.chain);
-    if (names_target(each.rule, {"REDIRECT", "DNAT", "SNAT", "MASQUERADE"})) return Table::nat;
-    if (names_target(each.rule, {"TPROXY"})) return Table::mangle;
-    if (names_target(each.rule, {"CT", "NOTRACK"})) return Table::raw;
-    if (names_target(each.rule, {"REJECT"})) return Table::filter;
-    if (each.chain == words::istio_redirect || each.chain == words::istio_in_redirect) return Table::nat;
-    if (each.chain == words::istio_tproxy || each.chain == words::istio_divert) return Table::mangle;
+    insert_table(found, targets_of_tables, target_name(each.rule));
+    insert_table(found, chains_of_tables, each.chain);
   }
   for (const Table table : iptables_tables) {
     const bool all = std::ranges::all_of(all_hooks, [&](Hook hook) {
       return built_in.contains(name(hook)) == builtin_hook(table, name(hook)).has_value();
     });
-    if (all) return table;
+    if (all) found.insert(table);
   }
-  return {};
+  const bool is_one = found.size() == 1 && !is_of_several(section) &&
+                      std::ranges::all_of(section.operations,
+                                          [&](const ChainOperation& each) { return can_have(*found.begin(), each); });
+  return is_one ? std::optional(*found.begin()) : std::nullopt;
 }
 
 // ---- The tables, as they stand after all operations.

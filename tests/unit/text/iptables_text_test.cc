@@ -145,6 +145,24 @@ TEST(IptablesText, OfIptablesSIsOfATable) {
             "them; ask for the output of: iptables-save; ip6tables-save");
 }
 
+// iptables-save | grep '^-A'
+TEST(IptablesText, OfSeveralTablesNeedsTheirHeadings) {
+  const std::string redirect = "-A OUTPUT -p tcp -j X\n-A X -p tcp -j REDIRECT --to-ports 1\n";
+  EXPECT_THAT(rules({redirect}), Contains("iptables-legacy ipv4 nat -A OUTPUT -p tcp -j X"));
+  for (const std::string_view other :
+       {"-A Y -p udp -j CT --zone 1\n", "-A Y -p tcp -j TPROXY --on-port 1 --on-ip 0.0.0.0\n", "-A Y -j REJECT\n",
+        "-A Y -p tcp -j DROP\n", "-A FORWARD -p tcp -j RETURN\n", "-A ISTIO_TPROXY -j RETURN\n", "-A Y -j NOTRACK\n",
+        "-A Y -j TTL --ttl-set 5\n"}) {
+    EXPECT_THAT(refused({redirect + std::string(other)}), HasSubstr("file1:1: no table is given for these rules"));
+    EXPECT_THAT(refused({std::string(other) + redirect}), HasSubstr("file1:1: no table is given for these rules"))
+        << other;
+  }
+  EXPECT_THAT(refused({redirect + "-A OUTPUT -p udp -j RETURN\n"}), HasSubstr("no table is given"));
+  EXPECT_THAT(refused({"-A PREROUTING -j CT --notrack\n-A INPUT -j RETURN\n"}), HasSubstr("no table is given"));
+  EXPECT_THAT(refused({"$ for t in nat filter; do iptables -t $t -S; done\n-A Y -j RETURN\n"}),
+              HasSubstr("no table is given"));
+}
+
 TEST(IptablesText, OfAListingIsAsItsColumnsSay) {
   const std::string listing = R"($ iptables -t nat -L -n -v
 Chain PREROUTING (policy ACCEPT 5 packets, 300 bytes)
