@@ -27,6 +27,8 @@ namespace {
 using Kind = ChainOperation::Kind;
 
 constexpr const char* what_to_ask = "ask for the output of: iptables-save; ip6tables-save";
+constexpr const char* what_to_give =
+    "give the output of iptables-save and that of ip6tables-save, each with its first line";
 constexpr Table iptables_tables[] = {Table::raw, Table::mangle, Table::nat, Table::filter};  // that pods usually have
 
 // ---- Which family and which table: said, or told by the rules.
@@ -56,10 +58,58 @@ std::optional<Family> family_of_rules(const Section& section) {
       throw Error(
           ExitCode::usage,
           fmt::format("{}: rules of IPv4 and of IPv6 in one table: expected those of one family", section.source),
-          "give the output of iptables-save and that of ip6tables-save, each with its first line");
+          what_to_give);
   }
   if (found.empty()) return {};
   return found.list().front();
+}
+
+// Tells whether all may be of one family. Adds what they say of it.
+bool is_of_one_family(std::span<const Section> sections, Families& families) {
+  std::set<Table> tables;
+  for (const Section& each : sections) {
+    if (!tables.insert(*each.table).second) return false;
+    if (const auto family = family_of_rules(each)) families = families | *family;
+  }
+  return families != Families::both();
+}
+
+bool has_effect(const Section& section) {
+  return std::ranges::any_of(section.operations, [](const ChainOperation& each) {
+    return each.kind != Kind::declare && (each.kind != Kind::policy || each.policy == Verdict::drop);
+  });
+}
+
+void set_family(std::span<Section> sections, Family family) {
+  for (Section& each : sections) each.family = family;
+}
+
+// Tells the families of tables of which some are IPv4's and the others, before or after those, IPv6's. Refuses them if
+// one that has rules may be the last of the first family or the first of the other.
+void tell_two_families(std::span<Section> sections) {
+  Families all;
+  if (is_of_one_family(sections, all)) return;
+  std::optional<std::size_t> first;
+  for (std::size_t second = 1; second < sections.size(); ++second) {
+    Families before, after;
+    if (!is_of_one_family(sections.first(second), before) || !is_of_one_family(sections.subspan(second), after) ||
+        (!before.empty() && before == after))
+      continue;
+    if (!first) first = second;
+    const auto either = sections.subspan(*first, second - *first);
+    const auto open = std::ranges::find_if(either, has_effect);
+    if (open != either.end())
+      throw Error(
+          ExitCode::usage,
+          fmt::format("{}: the table {} is of IPv4 or of IPv6: expected a line that says which, as rules of both "
+                      "families are here",
+                      open->source, name(*open->table)),
+          what_to_give);
+    if (before.empty() && after.empty()) continue;
+    const bool is_ipv4_first = before.contains(Family::ipv4) || after.contains(Family::ipv6);
+    set_family(sections.first(second), is_ipv4_first ? Family::ipv4 : Family::ipv6);
+    set_family(sections.subspan(second), is_ipv4_first ? Family::ipv6 : Family::ipv4);
+  }
 }
 
 std::string target_name(const Rule& rule) {
@@ -275,6 +325,7 @@ class Tables {
 
   RulesOfTexts read(std::span<const RulesText> texts, bool leaves_agents) && {
     unsigned listings = 0;
+    std::vector<std::size_t> ends;  // of the texts, in sections
     for (const RulesText& text : texts) {
       IptablesScript script = read_iptables_script(text);
       if (script.sections.empty())
@@ -292,8 +343,10 @@ class Tables {
         sections_.push_back(std::move(section));
       }
       listings += last + 1;
+      ends.push_back(sections_.size());
     }
     tell_tables();
+    tell_two_families_of(ends);
     tell_families();
     for (const Section& section : sections_) carry_out_all(section);
     for (OpenTable& table : tables_) {
@@ -317,6 +370,18 @@ class Tables {
                     what_to_ask);
       if (!section.is_complete)
         note(section, fmt::format("the table {} has no COMMIT: its end may be missing", name(*section.table)));
+    }
+  }
+
+  // In each text, where no command or first line of iptables-save says it.
+  void tell_two_families_of(std::span<const std::size_t> ends) {
+    std::size_t start = 0;
+    for (std::size_t i = 0; i < sections_.size(); ++i) {
+      const bool is_known = sections_[i].family || sections_[i].of_commands;
+      const bool is_last = i + 1 == ends.front();
+      if (is_known || is_last) tell_two_families(std::span(sections_).subspan(start, i + (is_known ? 0 : 1) - start));
+      if (is_known || is_last) start = i + 1;
+      if (is_last) ends = ends.subspan(1);
     }
   }
 
