@@ -45,6 +45,21 @@ const Verb* verb_of(std::string_view word) {
   return found != std::end(verbs) ? found : nullptr;
 }
 
+// Returns where the letter is whose value is the rest of the word, as A in -nvAINPUT.
+std::size_t letter_with_value(std::string_view word) {
+  constexpr std::string_view without_value = "nvx46", with_value = "AIRDNPFXtsdpiojgm";
+  const auto letter = word.starts_with('-') ? word.find_first_not_of(without_value, 1) : std::string_view::npos;
+  const bool has_value = letter != std::string_view::npos && with_value.find(word[letter]) != std::string_view::npos;
+  return has_value ? letter : std::string_view::npos;
+}
+
+// -A, --append, -AINPUT
+bool begins_with_verb(std::string_view word) {
+  const auto letter = letter_with_value(word);
+  return verb_of(word) != nullptr ||
+         (letter != std::string_view::npos && verb_of(std::string{'-', word[letter]}) != nullptr);
+}
+
 std::optional<Table> iptables_table(std::string_view word) {
   for (const Table table : {Table::raw, Table::mangle, Table::nat, Table::filter, Table::security}) {
     if (name(table) == word) return table;
@@ -135,6 +150,31 @@ std::string with_separate_values(std::string_view line) {
   return made;
 }
 
+// -AINPUT -jDROP as -A INPUT -j DROP, but between quotes and where another option's value is.
+std::string with_separate_letters(std::string_view line) {
+  constexpr std::string_view of_texts[] = {"--comment", "--log-prefix", "--nflog-prefix", "--string", "--hex-string"};
+  std::string made;
+  char quote = '\0';
+  std::string_view before;
+  for (const std::string_view word : split_at_each(line, ' ')) {
+    const bool is_text = quote != '\0' || std::ranges::find(of_texts, before) != std::end(of_texts);
+    const auto letter = is_text ? std::string_view::npos : letter_with_value(word);
+    if (word.data() != line.data()) made += ' ';
+    if (letter != std::string_view::npos) {
+      if (letter > 1) made += fmt::format("{} ", word.substr(0, letter));
+      made += fmt::format("-{}", word[letter]);
+      if (letter + 1 < word.size()) made += fmt::format(" {}", word.substr(letter + 1));
+    } else {
+      made += word;
+    }
+    for (const char c : word) {
+      if (quote == '\0' ? c == '"' || c == '\'' : c == quote) quote = quote == '\0' ? c : '\0';
+    }
+    if (!word.empty()) before = word;
+  }
+  return made;
+}
+
 // Tells -j and --to-ports from bullets, lines of dashes and -bash-4.2$.
 bool is_option(std::string_view word) {
   const auto letter = word.find_first_not_of('-');
@@ -144,12 +184,11 @@ bool is_option(std::string_view word) {
 
 // Tells whether the line goes on with the rule of the line before, which a mail or an editor has wrapped.
 bool goes_on(std::string_view before, std::string_view line) {
-  const auto is_verb = [](std::string_view word) { return verb_of(word) != nullptr; };
-  const auto starts_rule = [&](std::string_view word) { return is_verb(word) || program_of(word); };
+  const auto starts_rule = [](std::string_view word) { return begins_with_verb(word) || program_of(word); };
   const std::vector<std::string_view> rule = split(before, " "), words = split(line, " ");
   constexpr std::string_view starts_another = "#:*[";
   if (words.empty() || words[0] == "COMMIT" || starts_another.find(words[0][0]) != std::string_view::npos ||
-      std::ranges::none_of(rule, is_verb) || std::ranges::any_of(words, starts_rule))
+      std::ranges::none_of(rule, begins_with_verb) || std::ranges::any_of(words, starts_rule))
     return false;
   return is_option(words[0]) || words[0] == "!" || is_option(rule.back()) || rule.back().ends_with(',');
 }
@@ -189,7 +228,8 @@ class Reader {
     for (const PastedLine& line : without_wraps(std::move(lines))) {
       number_ = line.number;
       may_be_cut_ = line.ends_text || line.text.size() == width;
-      take(with_separate_values(line.text));
+      const std::string text = with_separate_values(line.text);
+      take(std::ranges::any_of(split(text, " "), begins_with_verb) ? with_separate_letters(text) : text);
     }
     if (skipped_ > most_notes)
       script_.notes.push_back(
@@ -455,6 +495,7 @@ class Reader {
     bool names_table = false;
     const Verb* verb = nullptr;
     bool lists = false;
+    bool has_target = false;  // without a verb that is known
     std::string kept;
     const std::vector<std::string_view> words = split(line, " ");
     for (std::size_t i = words.front() == "-t" ? 0 : 1; i < words.size(); ++i) {
@@ -474,6 +515,7 @@ class Reader {
       } else if (verb != nullptr) {
         kept += fmt::format(" {}", word);
       } else {
+        has_target |= word == "-j" || word == "-g" || word == "--jump" || word == "--goto";
         const bool letters = word.starts_with('-') && !word.starts_with("--");
         lists |= word.starts_with("--list") || (letters && word.find_first_of("SL") != std::string_view::npos);
       }
@@ -483,6 +525,8 @@ class Reader {
       note(fmt::format("'{}' is of a table that is not known", excerpt(line)));
     } else if (verb != nullptr && !is_comment && (of_all_chains || kept.find(' ') != std::string::npos)) {
       add(commands(program, table.value_or(Table::filter)), *verb, kept, {});
+    } else if (verb == nullptr && !is_comment && has_target) {
+      note(fmt::format("'{}' is no rule of iptables", excerpt(line)));
     } else if (verb == nullptr && (!is_comment || lists || program.lists_all)) {
       const bool of_both = is_next_command_ && context_.family != program.family;  // iptables-save; ip6tables-save
       context_ = {of_both ? std::nullopt : program.family, program.backend, table, {}};

@@ -594,6 +594,28 @@ TEST(IptablesText, TakesLongOptionsWithAnEqualsSign) {
                           "REDIRECT --to-ports 15001"));
 }
 
+// As getopt does.
+TEST(IptablesText, TakesShortOptionsWithTheirValuesInOneWord) {
+  const std::string rule = "iptables-legacy ipv4 filter -A INPUT ";
+  for (const std::string_view text :
+       {"iptables -AINPUT -ptcp -mtcp --dport 97 -ilo -s10.0.0.1 -jDROP",
+        "iptables -IINPUT 1 -p tcp -m tcp --dport 97 -i lo -s 10.0.0.1 -jDROP",
+        "iptables -w -tfilter -nvA INPUT -s10.0.0.1/32 -ilo -ptcp --dport 97 -j DROP",
+        "iptables -AINPUT -s10.0.0.1 -ilo -ptcp\n  --dport 97 -jDROP",
+        "*filter\n:INPUT ACCEPT [0:0]\n-AINPUT -s10.0.0.1 -ilo -ptcp --dport 97 -jDROP\nCOMMIT\n"})
+    EXPECT_THAT(rules({std::string(text)}), ElementsAre(rule + "-s 10.0.0.1/32 -i lo -p tcp --dport 97 -j DROP"))
+        << text;
+  EXPECT_THAT(rules({"iptables -NX\niptables -AX -jDROP\niptables -FX\niptables -PINPUT DROP\n"}),
+              ElementsAre("iptables-legacy ipv4 filter -P INPUT DROP", "iptables-legacy ipv4 filter -N X"));
+  EXPECT_THAT(
+      rules({"iptables -A INPUT -m comment --comment -jDROP -j RETURN\niptables -A INPUT -m comment --comment 'a "
+             "-jDROP' -j RETURN"}),
+      ElementsAre(rule + "-m comment --comment -jDROP -j RETURN",
+                  rule + "-m comment --comment \"a -jDROP\" -j RETURN"));
+  EXPECT_THAT(notes({"iptables -A INPUT -j DROP\niptables --app INPUT -j DROP\n"}),
+              HasSubstr("file1:2: 'iptables --app INPUT -j DROP' is no rule of iptables"));
+}
+
 TEST(IptablesText, WithoutRulesIsRefused) {
   const std::string message =
       "file1: no rules: expected what iptables-save, ip6tables-save, iptables -S or nft list ruleset prints; ask for "
