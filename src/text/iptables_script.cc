@@ -416,6 +416,7 @@ class Reader {
 
   bool commit() {
     if (in_table_) script_.sections.back().is_complete = true;
+    if (in_listing_) script_.sections.back().lacks_start = !script_.sections.back().is_whole;
     in_table_ = in_listing_ = false;
     return true;
   }

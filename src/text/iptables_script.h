@@ -33,6 +33,7 @@ struct Section {
   std::optional<Table> table{};
   bool is_whole = false;     // it lists all chains of the table, as iptables-save and -S do
   bool is_complete = true;   // false: it lacks its COMMIT
+  bool lacks_start = false;  // it has that, but neither *TABLE nor policies
   bool of_commands = false;  // iptables -t nat -A …
   std::vector<ChainOperation> operations{};
 };

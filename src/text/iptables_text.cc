@@ -281,6 +281,17 @@ void carry_out(const ChainOperation& operation, OpenTable& table) {
   }
 }
 
+LiveRule unknown_rule(const OpenTable& table, const LiveChain& chain, const char* why) {
+  return {{std::get<Family>(table.key), chain.table, chain.name, {}, UnknownTarget{why}, {}, {}}, {}};
+}
+
+void add_built_in_chains(OpenTable& table) {
+  for (const Hook hook : all_hooks) {
+    const std::string chain_name(name(hook));
+    if (builtin_hook(std::get<Table>(table.key), chain_name)) table.chain(chain_name);
+  }
+}
+
 // Leaves open what a text that ends before COMMIT may lack: rules of its last chain, and of those that come after it.
 void leave_open_end(const Section& section, OpenTable& table) {
   const auto last = std::ranges::find_if(section.operations.rbegin(), section.operations.rend(),
@@ -289,20 +300,18 @@ void leave_open_end(const Section& section, OpenTable& table) {
   if (last != section.operations.rend()) {
     first = static_cast<std::size_t>(table.find(last->chain) - table.chains.data());
   } else {
-    for (const Hook hook : all_hooks) {
-      const std::string chain_name(name(hook));
-      if (builtin_hook(std::get<Table>(table.key), chain_name)) table.chain(chain_name);
-    }
+    add_built_in_chains(table);
   }
-  for (LiveChain& chain : std::span(table.chains).subspan(first)) {
-    Rule rule{std::get<Family>(table.key),
-              chain.table,
-              chain.name,
-              {},
-              UnknownTarget{"[the text ends before COMMIT]"},
-              {},
-              {}};
-    chain.rules.push_back({std::move(rule), {}});
+  for (LiveChain& chain : std::span(table.chains).subspan(first))
+    chain.rules.push_back(unknown_rule(table, chain, "[the text ends before COMMIT]"));
+}
+
+// Leaves open what a text that begins within a table may lack: rules of its first chain, and of built-in ones.
+void leave_open_start(const Section& section, OpenTable& table) {
+  add_built_in_chains(table);
+  for (LiveChain& chain : table.chains) {
+    if (chain.hook || chain.name == section.operations.front().chain)
+      chain.rules.insert(chain.rules.begin(), unknown_rule(table, chain, "[the text begins within the table]"));
   }
 }
 
@@ -370,6 +379,9 @@ class Tables {
                     what_to_ask);
       if (!section.is_complete)
         note(section, fmt::format("the table {} has no COMMIT: its end may be missing", name(*section.table)));
+      if (section.lacks_start)
+        note(section, fmt::format("the table {} has no line *{}: what came before may be missing", name(*section.table),
+                                  name(*section.table)));
     }
   }
 
@@ -421,6 +433,7 @@ class Tables {
     }
     for (const ChainOperation& operation : section.operations) carry_out(operation, *table);
     if (!section.is_complete) leave_open_end(section, *table);
+    if (section.lacks_start) leave_open_start(section, *table);
   }
 
   void require_chains(OpenTable& table) {

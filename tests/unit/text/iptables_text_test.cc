@@ -474,6 +474,13 @@ TEST(IptablesText, LeavesOpenWhatACutTextMayLack) {
     }
     return names;
   };
+  const std::string start = "[the text begins within the table]", nat = "iptables-legacy ipv4 nat -A ";
+  EXPECT_THAT(rules({all.substr(all.find("-A A"))}),
+              ElementsAre(nat + "PREROUTING " + start, nat + "INPUT " + start, nat + "OUTPUT " + start,
+                          nat + "POSTROUTING " + start, nat + "A " + start, HasSubstr("-j REDIRECT")));
+  EXPECT_THAT(notes({all.substr(all.find("-A A"))}),
+              HasSubstr("file1:1: the table nat has no line *nat: what came before may be missing"));
+  EXPECT_THAT(rules({all.substr(all.find(":PREROUTING"))}), rules({all}));
   EXPECT_EQ(open_chains("-A OUTPUT"), "PREROUTING INPUT OUTPUT POSTROUTING A ");
   EXPECT_EQ(open_chains("-A A"), "OUTPUT POSTROUTING A ");
   EXPECT_EQ(open_chains("COMMIT"), "A ");
