@@ -161,9 +161,10 @@ std::string with_separate_letters(std::string_view line) {
     const auto letter = is_text ? std::string_view::npos : letter_with_value(word);
     if (word.data() != line.data()) made += ' ';
     if (letter != std::string_view::npos) {
-      if (letter > 1) made += fmt::format("{} ", word.substr(0, letter));
-      made += fmt::format("-{}", word[letter]);
-      if (letter + 1 < word.size()) made += fmt::format(" {}", word.substr(letter + 1));
+      if (letter > 1) made.append(word, 0, letter).append(" ");
+      made.append("-").append(word, letter, 1);
+      if (letter + 1 < word.size()) made += ' ';
+      made.append(word, letter + 1);
     } else {
       made += word;
     }

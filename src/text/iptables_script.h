@@ -27,6 +27,7 @@ struct ChainOperation {
 // Lines about one table of one family.
 struct Section {
   std::string source;                    // "FILE:LINE"
+  std::size_t text = 0;                  // its number
   unsigned listing = 0;                  // those of one number were printed together: they are of one family
   std::optional<BackendKind> backend{};  // the last three: nothing if neither the lines nor the command say it
   std::optional<Family> family{};

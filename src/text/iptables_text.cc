@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "mesh/ownership.h"
-#include "mesh/rule_words.h"
 #include "model/error.h"
 #include "model/printable.h"
 #include "rule/iptables.h"
@@ -64,11 +63,13 @@ std::optional<Family> family_of_rules(const Section& section) {
   return found.list().front();
 }
 
+constexpr unsigned bit_of(Table table) { return 1U << static_cast<unsigned>(table); }
+
 // Tells whether all may be of one family. Adds what they say of it.
 bool is_of_one_family(std::span<const Section> sections, Families& families) {
-  std::set<Table> tables;
+  unsigned tables = 0;
   for (const Section& each : sections) {
-    if (!tables.insert(*each.table).second) return false;
+    if ((std::exchange(tables, tables | bit_of(*each.table)) & bit_of(*each.table)) != 0) return false;
     if (const auto family = family_of_rules(each)) families = families | *family;
   }
   return families != Families::both();
@@ -117,25 +118,25 @@ std::string target_name(const Rule& rule) {
   return words.substr(std::min<std::size_t>(3, words.size()), words.find(' ', 3) - 3);
 }
 
-// What one table alone takes.
-struct OfTable {
-  std::string_view name;
+// What one table alone has: targets, and chains of Istio.
+struct TableSign {
+  char name[18];
   Table table;
 };
-constexpr OfTable targets_of_tables[] = {
+constexpr TableSign targets_of_tables[] = {
     {"REDIRECT", Table::nat}, {"DNAT", Table::nat},      {"SNAT", Table::nat},   {"MASQUERADE", Table::nat},
     {"NETMAP", Table::nat},   {"TPROXY", Table::mangle}, {"TTL", Table::mangle}, {"HL", Table::mangle},
     {"TOS", Table::mangle},   {"DSCP", Table::mangle},   {"ECN", Table::mangle}, {"CHECKSUM", Table::mangle},
     {"CT", Table::raw},       {"NOTRACK", Table::raw},   {"TRACE", Table::raw},  {"REJECT", Table::filter},
 };
-constexpr OfTable chains_of_tables[] = {{words::istio_redirect, Table::nat},
-                                        {words::istio_in_redirect, Table::nat},
-                                        {words::istio_tproxy, Table::mangle},
-                                        {words::istio_divert, Table::mangle}};
+constexpr TableSign chains_of_tables[] = {{"ISTIO_REDIRECT", Table::nat},
+                                          {"ISTIO_IN_REDIRECT", Table::nat},
+                                          {"ISTIO_TPROXY", Table::mangle},
+                                          {"ISTIO_DIVERT", Table::mangle}};
 
-void insert_table(std::set<Table>& tables, std::span<const OfTable> of_tables, std::string_view name) {
-  const auto found = std::ranges::find(of_tables, name, &OfTable::name);
-  if (found != of_tables.end()) tables.insert(found->table);
+unsigned tables_of(std::span<const TableSign> signs, std::string_view name) {
+  const auto found = std::ranges::find_if(signs, [&](const TableSign& each) { return each.name == name; });
+  return found != signs.end() ? bit_of(found->table) : 0;
 }
 
 // Tells whether the table can have what the operation is about.
@@ -159,23 +160,24 @@ bool is_of_several(const Section& section) {
 // By targets that one table alone takes, by chains of Istio that one table alone has, by the policies, as each table
 // has its own built-in chains. Nothing if the rules say none, or cannot be of that one.
 std::optional<Table> table_of_rules(const Section& section) {
-  std::set<Table> found;
+  unsigned found = 0;  // a bit for each
   std::set<std::string_view> built_in;
   for (const ChainOperation& each : section.operations) {
     if (each.kind == Kind::policy) built_in.insert(each.chain);
-    insert_table(found, targets_of_tables, target_name(each.rule));
-    insert_table(found, chains_of_tables, each.chain);
+    found |= tables_of(targets_of_tables, target_name(each.rule)) | tables_of(chains_of_tables, each.chain);
   }
   for (const Table table : iptables_tables) {
     const bool all = std::ranges::all_of(all_hooks, [&](Hook hook) {
       return built_in.contains(name(hook)) == builtin_hook(table, name(hook)).has_value();
     });
-    if (all) found.insert(table);
+    if (all) found |= bit_of(table);
   }
-  const bool is_one = found.size() == 1 && !is_of_several(section) &&
-                      std::ranges::all_of(section.operations,
-                                          [&](const ChainOperation& each) { return can_have(*found.begin(), each); });
-  return is_one ? std::optional(*found.begin()) : std::nullopt;
+  for (const Table table : iptables_tables) {
+    if (found != bit_of(table) || is_of_several(section)) continue;
+    const auto fits = [&](const ChainOperation& each) { return can_have(table, each); };
+    if (std::ranges::all_of(section.operations, fits)) return table;
+  }
+  return {};
 }
 
 // ---- The tables, as they stand after all operations.
@@ -334,7 +336,7 @@ class Tables {
 
   RulesOfTexts read(std::span<const RulesText> texts, bool leaves_agents) && {
     unsigned listings = 0;
-    std::vector<std::size_t> ends;  // of the texts, in sections
+    std::size_t texts_read = 0;
     for (const RulesText& text : texts) {
       IptablesScript script = read_iptables_script(text);
       if (script.sections.empty())
@@ -349,13 +351,14 @@ class Tables {
       for (Section& section : script.sections) {
         last = std::max(last, section.listing);
         section.listing += listings;
+        section.text = texts_read;
         sections_.push_back(std::move(section));
       }
       listings += last + 1;
-      ends.push_back(sections_.size());
+      ++texts_read;
     }
     tell_tables();
-    tell_two_families_of(ends);
+    tell_two_families_of_texts();
     tell_families();
     for (const Section& section : sections_) carry_out_all(section);
     for (OpenTable& table : tables_) {
@@ -386,14 +389,13 @@ class Tables {
   }
 
   // In each text, where no command or first line of iptables-save says it.
-  void tell_two_families_of(std::span<const std::size_t> ends) {
-    std::size_t start = 0;
-    for (std::size_t i = 0; i < sections_.size(); ++i) {
-      const bool is_known = sections_[i].family || sections_[i].of_commands;
-      const bool is_last = i + 1 == ends.front();
-      if (is_known || is_last) tell_two_families(std::span(sections_).subspan(start, i + (is_known ? 0 : 1) - start));
-      if (is_known || is_last) start = i + 1;
-      if (is_last) ends = ends.subspan(1);
+  void tell_two_families_of_texts() {
+    for (auto start = sections_.begin(); start != sections_.end();) {
+      const auto end = std::find_if(start, sections_.end(), [&](const Section& each) {
+        return each.family || each.of_commands || each.text != start->text;
+      });
+      tell_two_families({start, end});
+      start = end == start ? end + 1 : end;
     }
   }
 

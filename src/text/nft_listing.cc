@@ -107,15 +107,12 @@ constexpr std::string_view comparisons[] = {"==", "!=", "<", ">", "<=", ">=", "!
 // What begins a condition, if no more of it is known; # one of iptables.
 constexpr std::string_view conditions[] = {"osf", "rt",  "ipsec", "exthdr", "frag", "hbh",     "dst",   "mh", "vlan",
                                            "srh", "tcp", "ip",    "ip6",    "sctp", "symhash", "jhash", "#"};
-// What ends a rule: nft lets nothing that decides stand before it.
-constexpr std::string_view deciding[] = {"accept", "drop",   "continue", "return",     "jump",
-                                         "goto",   "vmap",   "redirect", "masquerade", "dnat",
-                                         "snat",   "tproxy", "xt",       "reject",     ""};
-
-// What ends a rule, but for its comment: nft refuses more. If more follows, the line breaks of the text are lost.
-constexpr std::string_view lasts[] = {"accept", "drop", "continue", "return",   "jump",
-                                      "goto",   "vmap", "reject",   "redirect", "masquerade",
-                                      "dnat",   "snat", "queue",    "fwd",      "synproxy"};
+// What ends a rule: nft lets nothing that decides stand before it. After those up to synproxy it refuses all but a
+// comment: if more follows, the line breaks of the text are lost.
+constexpr std::string_view deciding[] = {"accept",     "drop",  "continue", "return",   "jump", "goto",
+                                         "vmap",       "queue", "reject",   "redirect", "dnat", "snat",
+                                         "masquerade", "fwd",   "synproxy", "tproxy",   "xt",   ""};
+constexpr Texts lasts = Texts(deciding).first(15);
 constexpr std::string_view after_lasts[] = {"comment", "#", ",", "}"};  // the last two in a map
 // What comes before the conditions and after them.
 constexpr std::string_view limits[] = {"match", "limit", "quota", "ct count"};
@@ -149,7 +146,7 @@ class StatementReader {
           is_comment || is_one_of(made->word, lasts) || (made->word == "xt" && made->text(0) == "target");
       const bool is_followed = is_last && !ends() && (is_comment || text() != "comment");
       const bool is_script_comment = text() == "#" && text(1) != "handle";
-      if (is_late || is_joined_ || (is_followed && !is_script_comment)) return {{{NftNode(), words_of(tokens_)}}, {}};
+      if (is_late || is_joined_ || (is_followed && !is_script_comment)) return opaque_nft_rule(words_of(tokens_));
       counts_ = counts_ || made->word == "counter";
       acts = acts || !is_one_of(made->word, limits);
       if (is_comment) {
@@ -675,9 +672,9 @@ class TableReader {
       } else if (!is_cut_ && tokens[0].text != "comment") {
         chain.rules.push_back(rule_of(tokens));
       }
-      if (is_cut_) return chain.rules.push_back({{{NftNode(), words_of(tokens) + " [cut off]"}}, {}});
+      if (is_cut_) return chain.rules.push_back(opaque_nft_rule(words_of(tokens) + " [cut off]"));
     }
-    chain.rules.push_back({{{NftNode(), "[cut off]"}}, {}});
+    chain.rules.push_back(opaque_nft_rule("[cut off]"));
   }
 
   [[nodiscard]] NftRule rule_of(const Tokens& tokens) const {
@@ -698,13 +695,13 @@ class TableReader {
       complete(tokens);
       if (tokens.empty()) continue;
       // A line may have several: type ipv4_addr flags interval elements = { 10.0.0.1 }
-      const auto place = [&](std::string_view word) {
-        const auto is_word = [&](const NftToken& each) { return !each.quoted && each.text == word; };
-        return static_cast<std::size_t>(std::ranges::find_if(tokens, is_word) - tokens.begin());
-      };
-      const std::size_t elements = place("elements");
-      if (std::min(place("timeout"), place("dynamic")) < elements) set.changes = true;
-      if (elements + 2 < tokens.size()) set.elements = StatementReader(std::span(tokens).subspan(elements + 2)).set();
+      for (std::size_t i = 0; i < tokens.size(); ++i) {
+        const std::string_view word = tokens[i].quoted ? "" : std::string_view(tokens[i].text);
+        if (word == "timeout" || word == "dynamic") set.changes = true;
+        if (word != "elements") continue;
+        if (i + 2 < tokens.size()) set.elements = StatementReader(std::span(tokens).subspan(i + 2)).set();
+        break;
+      }
     }
   }
 
@@ -729,8 +726,10 @@ bool opens_nft_table(std::string_view line) {
 void leave_open(NftTable& table, std::string_view why) {
   for (const std::string_view hook : {"prerouting", "input", "forward", "output", "postrouting"}) {
     NftChain& chain = table.chains.emplace_back();
-    chain = {fmt::format("{} [cut off]", hook), "filter", std::string(hook)};
-    chain.rules.push_back({{{NftNode(), std::string(why)}}, {}});
+    chain.hook = hook;
+    chain.name = chain.hook + " [cut off]";
+    chain.type = "filter";
+    chain.rules.push_back(opaque_nft_rule(std::string(why)));
   }
 }
 

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "model/scan.h"
-
 namespace sidetrack {
 
 NftNode::NftNode() = default;
@@ -18,14 +16,21 @@ NftNode& NftNode::operator=(const NftNode& other) = default;
 NftNode& NftNode::operator=(NftNode&& other) noexcept = default;
 NftNode::~NftNode() = default;
 
+NftRule opaque_nft_rule(std::string words) {
+  NftStatement statement;
+  statement.words = std::move(words);
+  NftRule rule;
+  rule.statements.push_back(std::move(statement));
+  return rule;
+}
+
 void mark_changing_sets(NftTable& table) {
   const auto mark = [&](std::string_view words) {
-    std::string_view before;
-    for (const std::string_view word : split(words, " ")) {
-      const bool is_changed = word.starts_with('@') && (before == "add" || before == "update" || before == "delete");
-      const auto set = is_changed ? std::ranges::find(table.sets, word.substr(1), &NftSet::name) : table.sets.end();
+    for (auto at = words.find('@'); at != std::string_view::npos; at = words.find('@', at + 1)) {
+      const std::string_view before = words.substr(0, at);
+      if (!before.ends_with("add ") && !before.ends_with("update ") && !before.ends_with("delete ")) continue;
+      const auto set = std::ranges::find(table.sets, words.substr(at + 1, words.find(' ', at) - at - 1), &NftSet::name);
       if (set != table.sets.end()) set->changes = true;
-      before = word;
     }
   };
   for (const NftChain& chain : table.chains) {

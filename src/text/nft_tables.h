@@ -56,6 +56,9 @@ struct NftRule {
   bool may_lack_match = false;  // or has a comment of iptables
 };
 
+// Returns a rule of which nothing is known but its words.
+[[nodiscard]] NftRule opaque_nft_rule(std::string words);
+
 struct NftChain {
   std::string name;
   std::string type, hook;  // of a base chain: "nat", "output"

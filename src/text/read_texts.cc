@@ -102,9 +102,9 @@ class TextsReader {
         source));
     const nft::TableKey key{NFPROTO_INET, "[cut off]"};
     if (std::ranges::find(tables_, key, &NftTable::key) != tables_.end()) return;
-    NftTable& table = tables_.emplace_back();
-    table.key = key;
+    NftTable table{key, source};
     leave_open(table, "[the text begins within the table]");
+    tables_.push_back(std::move(table));
   }
 
   static std::vector<NftTable> json_of(std::span<const PastedLine>& rest, const std::string& source) {
