@@ -232,6 +232,10 @@ class Reader {
       const std::string text = with_separate_values(line.text);
       take(std::ranges::any_of(split(text, " "), begins_with_verb) ? with_separate_letters(text) : text);
     }
+    if (in_listing_) {
+      Section& last = script_.sections.back();
+      last.ends_text = !last.operations.empty() && last.operations.back().line == number_;
+    }
     if (skipped_ > most_notes)
       script_.notes.push_back(
           fmt::format("{}: {} more lines are no rules of iptables", excerpt(text_.name), skipped_ - most_notes));
@@ -497,6 +501,7 @@ class Reader {
     bool names_table = false;
     const Verb* verb = nullptr;
     bool lists = false;
+    bool of_chain = false;
     bool has_target = false;  // without a verb that is known
     std::string kept;
     const std::vector<std::string_view> words = split(line, " ");
@@ -519,7 +524,10 @@ class Reader {
       } else {
         has_target |= word == "-j" || word == "-g" || word == "--jump" || word == "--goto";
         const bool letters = word.starts_with('-') && !word.starts_with("--");
-        lists |= word.starts_with("--list") || (letters && word.find_first_of("SL") != std::string_view::npos);
+        const bool lists_here =
+            word.starts_with("--list") || (letters && word.find_first_of("SL") != std::string_view::npos);
+        of_chain |= lists_here && has_next && !words[i + 1].starts_with('-');
+        lists |= lists_here;
       }
     }
     const bool of_all_chains = verb != nullptr && (verb->kind == Kind::flush || verb->kind == Kind::remove_chain);
@@ -533,6 +541,7 @@ class Reader {
       const bool of_both = is_next_command_ && context_.family != program.family;  // iptables-save; ip6tables-save
       context_ = {of_both ? std::nullopt : program.family, program.backend, table, {}};
       if (lists && !names_table && !program.lists_all) context_.table = Table::filter;
+      context_.of_chain = of_chain;
       if (text.find("(nf_tables)") != std::string_view::npos) context_.backend = BackendKind::iptables_nft;
       ++listing_;
       in_table_ = in_listing_ = false;
@@ -548,6 +557,7 @@ class Reader {
     section.listing = listing_;
     section.backend = context_.backend;
     section.family = context_.family;
+    section.of_chain = context_.of_chain;
     section.table = table;
     return section;
   }
@@ -578,7 +588,7 @@ class Reader {
     }
     listed_chain_.clear();
     begin(context_.table.value_or(Table::other));
-    open(context_.table);
+    open(context_.table).is_listing = true;
     context_.table.reset();
     in_listing_ = true;
   }
@@ -611,6 +621,7 @@ class Reader {
     std::optional<BackendKind> backend{};
     std::optional<Table> table{};
     std::set<Table> opened{};
+    bool of_chain = false;
   };
 
   const RulesText& text_;

@@ -36,6 +36,9 @@ struct Section {
   bool is_complete = true;   // false: it lacks its COMMIT
   bool lacks_start = false;  // it has that, but neither *TABLE nor policies
   bool of_commands = false;  // iptables -t nat -A …
+  bool is_listing = false;   // what -S or -L prints
+  bool ends_text = false;    // nothing follows it, not even a prompt: its end may be missing
+  bool of_chain = false;     // iptables -t nat -S CHAIN: of the other chains it says nothing
   std::vector<ChainOperation> operations{};
 };
 

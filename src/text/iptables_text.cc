@@ -187,7 +187,9 @@ using TableKey = std::tuple<BackendKind, Family, Table>;
 struct OpenTable {
   TableKey key;
   std::vector<LiveChain> chains{};
-  std::size_t last = 0;  // the chain that was asked for last: most lines are about that one, too
+  bool is_listing = false;  // all of it is of what -S or -L prints,
+  bool of_chain = false;    // and of single chains
+  std::size_t last = 0;     // the chain that was asked for last: most lines are about that one, too
 
   [[nodiscard]] LiveChain* find(std::string_view name) {
     const auto found = std::ranges::find(chains, name, &LiveChain::name);
@@ -256,6 +258,9 @@ void carry_out(const ChainOperation& operation, OpenTable& table) {
   made.rule = in_iptables_order(std::move(made.rule));
   if (std::get<BackendKind>(table.key) == BackendKind::iptables_nft) leave_open_two_ports(made.rule);
   made.rule.families = std::get<Family>(table.key);
+  if (made.rule.target == Target(Reject{"-j REJECT"}))
+    made.rule.target = Reject{fmt::format("-j REJECT --reject-with {}-port-unreachable",
+                                          std::get<Family>(table.key) == Family::ipv4 ? "icmp" : "icmp6")};
   made.rule.table = std::get<Table>(table.key);
   switch (operation.kind) {
     case Kind::policy:
@@ -317,6 +322,45 @@ void leave_open_start(const Section& section, OpenTable& table) {
   }
 }
 
+// Leaves open what a listing that ends the text may lack: -S declares all chains first, -L has all to which rules lead.
+// Returns whether anything shows that its end is missing.
+bool leave_open_end_of_listing(const Section& section, OpenTable& table) {
+  std::vector<std::string_view> declared;
+  const std::string* last = nullptr;
+  for (const ChainOperation& each : section.operations) {
+    if (each.kind == Kind::declare) declared.push_back(each.chain);
+    if (each.kind == Kind::append) last = &each.chain;
+  }
+  if (last == nullptr) return false;
+  const auto is_missing = [&](const LiveRule& live) {
+    const auto* jump = std::get_if<Jump>(&live.rule.target);
+    return jump != nullptr && table.find(jump->chain) == nullptr;
+  };
+  bool is_cut = std::ranges::any_of(
+      table.chains, [&](const LiveChain& chain) { return std::ranges::any_of(chain.rules, is_missing); });
+  std::vector<LiveChain*> open{table.find(*last)};
+  const auto place = std::ranges::find(declared, *last);
+  for (auto each = place == declared.end() ? declared.begin() : place + 1; each != declared.end(); ++each) {
+    LiveChain* chain = table.find(*each);
+    if (!chain->rules.empty()) continue;
+    open.push_back(chain);
+    is_cut = true;
+  }
+  if (!is_cut) return false;
+  for (LiveChain* chain : open) chain->rules.push_back(unknown_rule(table, *chain, "[the text may end before]"));
+  return true;
+}
+
+// Leaves open the built-in chains that a listing of other chains lacks: something leads to those.
+void leave_open_unlisted(OpenTable& table) {
+  for (const Hook hook : all_hooks) {
+    const std::string chain_name(name(hook));
+    if (!builtin_hook(std::get<Table>(table.key), chain_name) || table.find(chain_name) != nullptr) continue;
+    LiveChain& chain = table.chain(chain_name);
+    chain.rules.push_back(unknown_rule(table, chain, "[not listed]"));
+  }
+}
+
 // As legacy iptables lists them: all built-in ones, those first.
 void complete(OpenTable& table) {
   std::vector<LiveChain> built_in;
@@ -362,6 +406,12 @@ class Tables {
     tell_families();
     for (const Section& section : sections_) carry_out_all(section);
     for (OpenTable& table : tables_) {
+      const bool is_built_in =
+          std::ranges::any_of(table.chains, [](const LiveChain& chain) { return chain.hook.has_value(); });
+      if (!table.chains.empty() && table.is_listing && (table.of_chain || !is_built_in)) {
+        leave_open_unlisted(table);
+        note_unlisted(table);
+      }
       complete(table);
       require_chains(table);
     }
@@ -428,14 +478,26 @@ class Tables {
     if (table == tables_.end()) {
       tables_.push_back({key});
       table = tables_.end() - 1;
+      table->of_chain = table->is_listing = true;
     } else if (section.is_whole) {
       note(section, fmt::format("the table {} of {} appears again: these rules replace the earlier ones",
                                 name(*section.table), title(*section.family)));
       table->chains.clear();
     }
+    table->of_chain = table->of_chain && section.of_chain;
+    table->is_listing = table->is_listing && section.is_listing;
     for (const ChainOperation& operation : section.operations) carry_out(operation, *table);
     if (!section.is_complete) leave_open_end(section, *table);
     if (section.lacks_start) leave_open_start(section, *table);
+    if (section.ends_text && !section.of_chain && leave_open_end_of_listing(section, *table))
+      note(section, fmt::format("the end of the table {} may be missing; {}", name(*section.table), what_to_ask));
+  }
+
+  void note_unlisted(const OpenTable& table) {
+    read_.notes.push_back(
+        fmt::format("the text has single chains of the table {} of {}: what the built-in ones do that it lacks is not "
+                    "known; {}",
+                    name(std::get<Table>(table.key)), title(std::get<Family>(table.key)), what_to_ask));
   }
 
   void require_chains(OpenTable& table) {

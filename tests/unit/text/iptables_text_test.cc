@@ -170,8 +170,17 @@ TEST(IptablesText, OfIptablesSIsOfATable) {
   const std::string filter_policies = "-P INPUT ACCEPT\n-P FORWARD DROP\n-P OUTPUT ACCEPT\n";
   const std::string rule = "-N MINE\n-A OUTPUT -p tcp -c 3 180 -j MINE\n";
   const std::string mine = "-A OUTPUT -p tcp -j MINE";
-  EXPECT_THAT(rules({nat_policies + rule}),
+  EXPECT_THAT(rules({nat_policies + rule + "$ \n"}),
               ElementsAre("iptables-legacy ipv4 nat " + mine, "iptables-legacy ipv4 nat -N MINE"));
+  // A chain without rules at the end of the text: it may have some.
+  const std::string open = " [the text may end before]";
+  EXPECT_THAT(rules({nat_policies + rule}),
+              ElementsAre("iptables-legacy ipv4 nat " + mine, "iptables-legacy ipv4 nat -A OUTPUT" + open,
+                          "iptables-legacy ipv4 nat -A MINE" + open));
+  EXPECT_THAT(notes({nat_policies + rule}), HasSubstr("the end of the table nat may be missing"));
+  EXPECT_THAT(rules({"$ iptables -t nat -nvL\nChain OUTPUT (policy ACCEPT 0 packets, 0 bytes)\n"
+                     "    0     0 MINE       6    --  *      *       0.0.0.0/0            0.0.0.0/0\n"}),
+              ElementsAre("iptables-legacy ipv4 nat " + mine, "iptables-legacy ipv4 nat -A OUTPUT" + open));
   EXPECT_EQ(read({nat_policies + rule}).live.front().find(Family::ipv4, Table::nat, "OUTPUT")->rules.front().counters,
             (Counters{3, 180}));
   EXPECT_THAT(rules({nat_policies + rule + filter_policies}),
@@ -488,8 +497,7 @@ TEST(IptablesText, LeavesOpenWhatACutTextMayLack) {
 }
 
 TEST(IptablesText, OfCommandsIsWhatTheyLeave) {
-  EXPECT_THAT(
-      rules({R"(+ iptables -t nat -D PREROUTING -p tcp -j ISTIO_INBOUND
+  EXPECT_THAT(rules({R"(+ iptables -t nat -D PREROUTING -p tcp -j ISTIO_INBOUND
 iptables: No chain/target/match by that name.
 + iptables -t nat -F OLD 2>/dev/null
 + iptables -t nat -N ISTIO_REDIRECT
@@ -506,12 +514,13 @@ ip6tables -A INPUT -j REJECT
 ip6tables -P FORWARD DROP
 iptables -t nat -N GONE
 iptables -t nat -X GONE)"}),
-      ElementsAre("iptables-legacy ipv4 nat -A ISTIO_REDIRECT -p tcp -j REDIRECT --to-ports 15001 [ours]",
-                  "iptables-legacy ipv4 nat -A A -m comment --comment \"a b\" -j RETURN",
-                  "iptables-legacy ipv4 nat -A A -p tcp --dport 1 -j RETURN",
-                  "iptables-legacy ipv4 nat -A A -p tcp --dport 2 -j RETURN",
-                  "iptables-legacy ipv4 nat -A A -p tcp --dport 4 -j RETURN",
-                  "iptables-legacy ipv6 filter -A INPUT -j REJECT", "iptables-legacy ipv6 filter -P FORWARD DROP"));
+              ElementsAre("iptables-legacy ipv4 nat -A ISTIO_REDIRECT -p tcp -j REDIRECT --to-ports 15001 [ours]",
+                          "iptables-legacy ipv4 nat -A A -m comment --comment \"a b\" -j RETURN",
+                          "iptables-legacy ipv4 nat -A A -p tcp --dport 1 -j RETURN",
+                          "iptables-legacy ipv4 nat -A A -p tcp --dport 2 -j RETURN",
+                          "iptables-legacy ipv4 nat -A A -p tcp --dport 4 -j RETURN",
+                          "iptables-legacy ipv6 filter -A INPUT -j REJECT --reject-with icmp6-port-unreachable",
+                          "iptables-legacy ipv6 filter -P FORWARD DROP"));
 }
 
 // The program may be a variable's value.
@@ -543,6 +552,26 @@ COMMIT
   EXPECT_EQ(rules({log + after}), one);
   EXPECT_THAT(notes({log + after}),
               HasSubstr("file1:10: the table nat of IPv4 appears again: these rules replace the earlier ones"));
+}
+
+// Something leads to them, which is not listed: nothing is known of the other chains.
+TEST(IptablesText, OfSingleChainsLeavesOpenTheOthers) {
+  const std::string first = "iptables-legacy ipv4 nat -A ", open = " [not listed]";
+  const std::string listed = "-N ISTIO_OUTPUT\n-A ISTIO_OUTPUT -p tcp -j RETURN\n";
+  const std::vector<std::string> all{first + "PREROUTING" + open, first + "INPUT" + open, first + "OUTPUT" + open,
+                                     first + "POSTROUTING" + open, first + "ISTIO_OUTPUT -p tcp -j RETURN"};
+  EXPECT_EQ(rules({"$ iptables -t nat -S ISTIO_OUTPUT\n" + listed}), all);
+  EXPECT_EQ(rules({"$ iptables -t nat -S\n" + listed}), all) << "-S of all has policies";
+  EXPECT_THAT(notes({"$ iptables -t nat -S ISTIO_OUTPUT\n" + listed}),
+              HasSubstr("single chains of the table nat of IPv4"));
+  EXPECT_EQ(rules({"$ iptables -t nat -nvL ISTIO_OUTPUT\nChain ISTIO_OUTPUT (1 references)\n"
+                   "    0     0 RETURN     6    --  *      *       0.0.0.0/0            0.0.0.0/0\n"}),
+            all);
+  const std::vector<std::string> rest{first + "PREROUTING" + open, first + "INPUT" + open,
+                                      first + "OUTPUT -p tcp -j RETURN", first + "POSTROUTING" + open};
+  EXPECT_EQ(rules({"$ iptables -t nat -S OUTPUT\n-P OUTPUT ACCEPT\n-A OUTPUT -p tcp -j RETURN\n"}), rest);
+  EXPECT_EQ(rules({"$ iptables -t nat -S\n-P OUTPUT ACCEPT\n-A OUTPUT -p tcp -j RETURN\n"}),
+            std::vector{first + "OUTPUT -p tcp -j RETURN"});
 }
 
 TEST(IptablesText, IsReadAsItWasPasted) {

@@ -534,7 +534,7 @@ TEST(NftText, LeavesOpenATableWithoutItsFirstLine) {
   const std::string whole =
       "table inet t {\n\tset s {\n\t\ttype inet_service\n\t}\n\n\tchain c {\n\t\ttype filter hook input priority "
       "filter; policy accept;\n\t\ttcp dport 80 drop\n\t}\n\n\tchain d {\n\t\tdrop\n\t}\n}\n";
-  const std::string next = "table ip nat {\n\tchain e {\n\t\tdrop\n\t}\n}\n";
+  const std::string next = "table ip another {\n\tchain e {\n\t\tdrop\n\t}\n}\n";
   const auto open_hooks = [](const std::string& text) {
     std::size_t count = 0;
     for (const Live& live : read_nft({text}).live) {
