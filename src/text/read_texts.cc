@@ -54,6 +54,11 @@ class TextsReader {
     if (!rest_.empty()) {
       read_ =
           read_iptables_texts(rest_, leaves_agents, of_nft ? BackendKind::iptables_nft : BackendKind::iptables_legacy);
+      if (of_nft && has_other_rules_than_nft()) {
+        read_ = read_iptables_texts(rest_, leaves_agents, BackendKind::iptables_legacy);
+        notes_.emplace_back(
+            "taken for rules of iptables-legacy: what iptables-save prints, as nft lists other rules in these tables");
+      }
       leave_out_tables_of_iptables();
     }
     std::ranges::move(notes_, std::back_inserter(read_.notes));
@@ -126,6 +131,35 @@ class TextsReader {
     notes_.push_back(fmt::format("{}: the table {} once more: these rules count, not those before", source,
                                  printable(nft::text(table.key))));
     *found = std::move(table);
+  }
+
+  // Tells whether a chain that both print has another count of rules, or other targets: they cannot be the same.
+  [[nodiscard]] bool has_other_rules_than_nft() const {
+    nft::Dump dump;
+    for (const NftTable& table : tables_) {
+      if (nft::is_of_iptables(table.key)) dump.tables.push_back(kernel_table(table).table);
+    }
+    const Live of_nft = nft::iptables_live(dump, {}, istio_rules);
+    const auto read = std::ranges::find(read_.live, BackendKind::iptables_nft, &Live::backend);
+    if (read == read_.live.end()) return false;
+    return std::ranges::any_of(tables_, [&](const NftTable& table) {
+      return std::ranges::any_of(table.chains, [&](const NftChain& chain) {
+        const auto is_it = [&](const LiveChain& each) {
+          return each.table_name == nft::text(table.key) && each.name == chain.name;
+        };
+        const auto one = std::ranges::find_if(read->chains, is_it);
+        const auto other = std::ranges::find_if(of_nft.chains, is_it);
+        if (one == read->chains.end() || other == of_nft.chains.end()) return false;
+        if (one->rules.size() != chain.rules.size()) return table.has_end;
+        const auto is_known = [](const LiveRule& live) {
+          return !std::holds_alternative<UnknownTarget>(live.rule.target);
+        };
+        const auto may_be_same = [&](const LiveRule& a, const LiveRule& b) {
+          return a.rule.target == b.rule.target || !is_known(a) || !is_known(b);
+        };
+        return other->rules.size() == one->rules.size() && !std::ranges::equal(one->rules, other->rules, may_be_same);
+      });
+    });
   }
 
   // Those that are in the text of iptables, too.

@@ -578,6 +578,15 @@ TEST(NftText, IsReadBesideIptables) {
               ElementsAre("inet t -A c -j DROP", "ip nat -A OUTPUT -p tcp -j REDIRECT --to-ports 1"));
   EXPECT_THAT(rules_of_nft({nft, save}), rules_of_nft({save + nft}));
   EXPECT_THAT(notes_of_nft({save + nft}), HasSubstr("ip nat: read of iptables, which prints more of it than nft"));
+  // Other rules than nft's cannot be the same.
+  for (const auto& [from, to] :
+       {std::pair("--to-ports 1", "--to-ports 2"), {"COMMIT", "-A OUTPUT -j RETURN\nCOMMIT"}}) {
+    std::string other = save;
+    other.replace(other.find(from), std::string_view(from).size(), to);
+    EXPECT_THAT(rules_of_nft({other + nft}), Contains("ip nat -A OUTPUT -p tcp -j REDIRECT --to-ports 1")) << other;
+    EXPECT_THAT(rules_of_nft({other + nft}), Contains(::testing::StartsWith("nat -A OUTPUT"))) << other;
+    EXPECT_THAT(notes_of_nft({other + nft}), HasSubstr("taken for rules of iptables-legacy"));
+  }
   EXPECT_THAT(rules_of_nft({nft, "$ iptables-legacy-save\n" + save.substr(save.find('\n') + 1)}),
               ElementsAre("inet t -A c -j DROP", "ip nat -A OUTPUT -p tcp -j REDIRECT --to-ports 1",
                           "nat -A OUTPUT -p tcp -j REDIRECT --to-ports 1"));
