@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,11 +20,10 @@ namespace sidetrack::cli {
 namespace {
 
 // Rules that are as one of the mesh's is, which goes alone.
-std::vector<std::string> identical_rules(const Survey& survey) {
+std::vector<std::string> identical_rules(const Survey& survey, std::optional<BackendKind> backend) {
   std::vector<std::string> left;
-  for (const BackendKind kind : all_backends) {
-    const Live* live = survey.live(kind);
-    if (live == nullptr) continue;
+  for (const Live* live : survey.all()) {
+    if (backend && live->backend != *backend) continue;
     for (const LiveChain& chain : live->chains) {
       for (const LiveRule& each : chain.rules) {
         const auto is_twin = [&](const LiveRule& other) {
@@ -31,10 +31,10 @@ std::vector<std::string> identical_rules(const Survey& survey) {
         };
         if (each.ours || each.of_agent || !is_builtin(chain.name) || std::ranges::none_of(chain.rules, is_twin))
           continue;
-        left.push_back(
-            fmt::format("{}: {} ({}): this rule stays beside one like it that was the mesh's: another program's, or of "
-                        "an earlier run: {}",
-                        name(kind), printable(chain.table_name), names(chain.families), iptables_words(each.rule)));
+        left.push_back(fmt::format(
+            "{}: {} ({}): this rule stays beside one like it that was the mesh's: another program's, or of "
+            "an earlier run: {}",
+            name(live->backend), printable(chain.table_name), names(chain.families), iptables_words(each.rule)));
       }
     }
   }
@@ -51,9 +51,9 @@ ExitCode run_clean(CommandLine& line) {
   if (!line.mesh.empty()) {
     const MeshRules rules = rules_of_mesh(line.mesh);
     mesh = rules.name;
-    left = left_by_mesh(rules, kernel->survey());
+    left = left_by_mesh(rules, kernel->survey().all());
   } else {
-    left = identical_rules(kernel->survey());
+    left = identical_rules(kernel->survey(), line.applying.backend);
   }
   const ApplyResult result = converge({.options = &line.applying}, *kernel);
   kernel->release_locks();  // before the log, which somebody may not read

@@ -35,7 +35,7 @@ Comparison compare(const CommandLine& line, const Plan& wanted) {
   if (wanted.ruleset.rules.empty()) {  // as clean says what it leaves
     for (const std::string& warning : kernel->warnings()) warn(warning);
     if (!line.mesh.empty() && !comparison.equal()) {
-      for (const std::string& left : left_by_mesh(rules_of_mesh(line.mesh), survey)) warn(left);
+      for (const std::string& left : left_by_mesh(rules_of_mesh(line.mesh), survey.all())) warn(left);
     }
   } else if (survey.pod) {
     warn_of_settings();

@@ -173,18 +173,22 @@ bool is_redirect_to(const Rule& rule, const std::set<std::uint16_t>& ports) {
 }
 
 // Returns the ports of the proxy's DNS: 15053, or as the mesh's own chains have it: -p tcp --dport 53 -j REDIRECT
-// --to-ports PORT. None where OUTPUT does not lead DNS there: what looks like a part of it is another program's then.
-std::set<std::uint16_t> dns_ports_of(const std::vector<LiveChain>& chains) {
+// --to-ports PORT; or where OUTPUT leads the DNS of all but the proxy, by the rule behind the proxy's. None where
+// OUTPUT does not lead DNS there: what looks like a part of it is another program's then.
+std::set<std::uint16_t> dns_ports_of(const std::vector<LiveChain>& chains, const ReturnedOwners& owners) {
   std::set<std::uint16_t> ports{proxy_dns_port};
   const auto asks_for_dns = [](const Match& match) {
     const auto* port = std::get_if<PortMatch>(&match);
     return port != nullptr && !port->negated && port->ports == std::vector{PortRange(dns_port)};
   };
   for (const LiveChain& chain : chains) {
+    const bool is_output = chain.table == Table::nat && chain.name == name(Hook::output);
+    bool leaves_proxy = false;  // the rule before
     for (const LiveRule& live : chain.rules) {
+      const bool is_of_dns = std::ranges::any_of(live.rule.matches, asks_for_dns);
       const auto* redirect = std::get_if<Redirect>(&live.rule.target);
-      if (chain.ours && redirect != nullptr && std::ranges::any_of(live.rule.matches, asks_for_dns))
-        ports.insert(redirect->port);
+      if ((chain.ours || leaves_proxy) && redirect != nullptr && is_of_dns) ports.insert(redirect->port);
+      leaves_proxy = is_output && is_of_dns && live.rule.target == Target(Verdict::return_) && owners.name(live.rule);
     }
   }
   const bool is_led = std::ranges::any_of(chains, [&](const LiveChain& chain) {
@@ -245,7 +249,7 @@ void mark_rules(const MeshRules& mesh, std::vector<LiveChain>& chains) {
       if (chain.ours) owners.add(live.rule);
     }
   }
-  const std::set<std::uint16_t> dns_ports = dns_ports_of(chains);
+  const std::set<std::uint16_t> dns_ports = dns_ports_of(chains, owners);
   if (known.unmarked != Unmarked::dns || dns_ports.empty()) return;
   for (LiveChain& chain : chains) {
     const bool beside = (chain.families & with_mesh) == chain.families && (chain.families & with_istio).empty();
@@ -344,15 +348,14 @@ MeshRules rules_of_mesh(std::string_view option) {
   return rules;
 }
 
-std::vector<std::string> left_by_mesh(const MeshRules& mesh, const Survey& survey) {
+std::vector<std::string> left_by_mesh(const MeshRules& mesh, std::span<const Live* const> seen) {
   const OtherMesh& known = *mesh_named(mesh.name);
+  const std::set<std::uint16_t> usual{proxy_dns_port};
   std::vector<std::string> left;
-  for (const BackendKind kind : all_backends) {
-    const Live* live = survey.live(kind);
-    const std::set<std::uint16_t> usual{proxy_dns_port};
-    for (const LiveChain& chain : live != nullptr ? live->chains : std::vector<LiveChain>()) {
+  for (const Live* live : seen) {
+    for (const LiveChain& chain : live->chains) {
       const std::string place =
-          fmt::format("{}: {} ({})", name(kind), printable(chain.table_name), names(chain.families));
+          fmt::format("{}: {} ({})", name(live->backend), printable(chain.table_name), names(chain.families));
       const Chains* of_prefix = chains_of(chain.name);
       if (!chain.ours && of_prefix != nullptr && of_prefix->mesh == mesh.name)
         left.push_back(

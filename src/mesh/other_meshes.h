@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "kernel/survey.h"
 #include "model/ports.h"
 #include "rule/live.h"
 #include "rule/mesh_rules.h"
@@ -36,6 +35,6 @@ void add_other_meshes(const Live& live, std::vector<std::string_view>& meshes);
 // chains, and rules there that its program marks or that are of its shape alone.
 [[nodiscard]] MeshRules rules_of_mesh(std::string_view option);
 // Returns what may be that mesh's and is not removed, as nothing tells, a sentence each.
-[[nodiscard]] std::vector<std::string> left_by_mesh(const MeshRules& mesh, const Survey& survey);
+[[nodiscard]] std::vector<std::string> left_by_mesh(const MeshRules& mesh, std::span<const Live* const> seen);
 
 }  // namespace sidetrack

@@ -29,6 +29,11 @@ void ReturnedOwners::add(const Rule& rule) {
   owners_.push_back(std::move(owners));
 }
 
+bool ReturnedOwners::name(const Rule& rule) const {
+  const std::vector<Match> owners = owners_of(rule);
+  return known_ && !owners.empty() && std::ranges::find(owners_, owners) != owners_.end();
+}
+
 bool ReturnedOwners::cover(const Rule& rule) const {
   const std::vector<Match> owners = owners_of(rule);
   return !known_ || owners.empty() || std::ranges::find(owners_, owners) != owners_.end();

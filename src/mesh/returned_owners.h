@@ -15,6 +15,8 @@ class ReturnedOwners {
   void add(const Rule& rule);
   // Returns whether the rule is about one of them, or about no owner. If none is known, nothing tells: it returns true.
   [[nodiscard]] bool cover(const Rule& rule) const;
+  // Returns whether the rule is about one of them.
+  [[nodiscard]] bool name(const Rule& rule) const;
 
  private:
   std::vector<std::vector<Match>> owners_;

@@ -265,7 +265,8 @@ constexpr std::pair<std::string_view, bool> of_no_account[] = {
     {"error", true}, {"expires", true},    {"advmss", true},  {"hoplimit", true}, {"linkdown", false},
     {"dead", false}, {"pervasive", false}, {"offload", false}};
 
-bool read_route(std::span<const std::string_view> words, Route& route, std::optional<std::uint32_t>& metric) {
+bool read_route(std::span<const std::string_view> words, Route& route, std::optional<std::uint32_t>& metric,
+                bool& dead) {
   constexpr std::string_view kinds[] = {"unicast", "local", "blackhole", "unreachable", "prohibit", "throw"};
   const auto* kind = std::ranges::find(kinds, words[0]);
   if (kind != std::end(kinds)) {
@@ -277,6 +278,7 @@ bool read_route(std::span<const std::string_view> words, Route& route, std::opti
   for (std::size_t i = 1; i < words.size(); ++i) {
     const auto* ignored = std::ranges::find(of_no_account, words[i], &std::pair<std::string_view, bool>::first);
     const bool is_ignored = ignored != std::end(of_no_account);
+    dead = dead || words[i] == "dead";
     if (is_ignored && !ignored->second) continue;
     if (i + 1 == words.size()) return false;
     const std::string_view option = words[i], given = words[++i];
@@ -366,12 +368,14 @@ void route(const Item& item, GivenPod& pod) {
   }
   Route made;
   std::optional<std::uint32_t> metric;
+  bool dead = false;  // its interface is down: the kernel passes it by
   const bool leads_nowhere = !words.empty() && (words[0] == "blackhole" || words[0] == "unreachable" ||
                                                 words[0] == "prohibit" || words[0] == "throw");
   if (!leads_nowhere) made.device = usual_interface;
-  if (words.empty() || !read_route(words, made, metric))
+  if (words.empty() || !read_route(words, made, metric, dead))
     refuse(item, "a route or a policy rule as ip prints it",
            "for example 'default via 10.244.1.1 dev eth0', 'local default dev lo table 133', 'fwmark 1337 lookup 133'");
+  if (dead) return;
   constexpr std::uint32_t usual_of_ipv6 = 1024;  // IP6_RT_PRIO_USER
   const std::uint32_t of = metric.value_or(made.family() == Family::ipv6 ? usual_of_ipv6 : 0);
   const auto place = std::ranges::upper_bound(pod.metrics, of);

@@ -146,7 +146,7 @@ void read_end(Views words, std::string_view target, std::string& match, std::str
         match += c;
       }
       match += "\" ";
-    } else if ((words[0] == "tcp" || words[0] == "udp") && words.size() > 1 && !of_header(words[1]).empty()) {
+    } else if (words[0] == "tcp" || words[0] == "udp") {  // -m tcp; what it asks for follows, if anything
       used = 1;
     } else if (const std::string listed = of_header(words[0]); !listed.empty()) {
       match += listed;

@@ -394,6 +394,7 @@ class Reader {
     listed_chain_ = words[1];
     last_listed_.clear();
     add(script_.sections.back(), verb, fmt::format("{} {} {}", verb.letter, words[1], words[3]), {});
+    if (!policy) script_.sections.back().operations.back().number = to_number<std::size_t>(words[2].substr(1));
     return true;
   }
 

@@ -304,7 +304,7 @@ void leave_open_end(const Section& section, OpenTable& table) {
   const auto last = std::ranges::find_if(section.operations.rbegin(), section.operations.rend(),
                                          [](const ChainOperation& each) { return each.kind == Kind::append; });
   std::size_t first = 0;
-  if (last != section.operations.rend()) {
+  if (last != section.operations.rend() && section.is_whole) {  // what iptables-restore takes has no order
     first = static_cast<std::size_t>(table.find(last->chain) - table.chains.data());
   } else {
     add_built_in_chains(table);
@@ -338,6 +338,17 @@ bool leave_open_end_of_listing(const Section& section, OpenTable& table) {
   };
   bool is_cut = std::ranges::any_of(
       table.chains, [&](const LiveChain& chain) { return std::ranges::any_of(chain.rules, is_missing); });
+  for (const ChainOperation& each : section.operations) {  // Chain MINE (3 references)
+    if (each.kind != Kind::declare || !each.number) continue;
+    const auto leads_there = [&](const LiveRule& live) {
+      const auto* jump = std::get_if<Jump>(&live.rule.target);
+      return jump != nullptr && jump->chain == each.chain;
+    };
+    std::size_t found = 0;
+    for (const LiveChain& chain : table.chains)
+      found += static_cast<std::size_t>(std::ranges::count_if(chain.rules, leads_there));
+    is_cut = is_cut || found < *each.number;
+  }
   std::vector<LiveChain*> open{table.find(*last)};
   const auto place = std::ranges::find(declared, *last);
   for (auto each = place == declared.end() ? declared.begin() : place + 1; each != declared.end(); ++each) {
@@ -479,7 +490,7 @@ class Tables {
       tables_.push_back({key});
       table = tables_.end() - 1;
       table->of_chain = table->is_listing = true;
-    } else if (section.is_whole) {
+    } else if (section.is_whole && !section.of_chain) {
       note(section, fmt::format("the table {} of {} appears again: these rules replace the earlier ones",
                                 name(*section.table), title(*section.family)));
       table->chains.clear();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "text/nft_lines.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -9,8 +10,8 @@
 namespace sidetrack {
 namespace {
 
-// Joins the lines of a chain's rule that a mail or an editor has wrapped: they are not indented, as the chain's first
-// line is.
+// Joins the lines of a chain's rule that a mail or an editor has wrapped: they are indented otherwise than the chain's
+// first line.
 class Unwrapper {
  public:
   std::vector<PastedLine> join(std::vector<PastedLine> lines) && {
@@ -37,15 +38,17 @@ class Unwrapper {
       table_margin_ = line.margin;
     }
     if (depth_ < 2) is_first_ = true;
-    if (depth_ != 2 || line.text.starts_with('}')) return false;
-    if (std::exchange(is_first_, false)) is_indented_ = line.margin > table_margin_;
-    return is_indented_ && line.margin <= table_margin_;
+    if (depth_ != 2 || line.text.starts_with('}') || line.text.starts_with('#')) return false;
+    if (std::exchange(is_first_, false)) margin_ = line.margin;
+    // One blank more is where nft leaves out a match of iptables.
+    const std::size_t other = std::max(line.margin, margin_) - std::min(line.margin, margin_);
+    return margin_ > table_margin_ && other > 1;
   }
 
   int depth_ = 0;
   std::size_t table_margin_ = 0;
-  bool is_first_ = true;      // the next line is a chain's or set's first one
-  bool is_indented_ = false;  // the first line of this chain or set
+  bool is_first_ = true;    // the next line is a chain's or set's first one
+  std::size_t margin_ = 0;  // of that line
 };
 
 // "table inet t {" and what it holds, up to its last brace: a chain's statements end at each ; outside other braces.

@@ -577,10 +577,6 @@ class TableReader {
     const std::uint8_t family = made_.key.family;
     const bool is_followed = family == NFPROTO_IPV4 || family == NFPROTO_IPV6 || family == NFPROTO_INET;
     if (!made_.has_end && is_followed) leave_open(made_, "[the text ends before the table]");
-    // nft list chain ip nat ISTIO_OUTPUT
-    const bool is_part = nft::is_of_iptables(made_.key) && !made_.chains.empty() &&
-                         std::ranges::all_of(made_.chains, [](const NftChain& each) { return each.hook.empty(); });
-    if (is_part) leave_open(made_, "[not listed]");
     return std::move(made_);
   }
 

@@ -135,7 +135,7 @@ TEST_P(CleanMesh, RemovesItAndNothingElse) {
     EXPECT_THAT(again.err, HasSubstr("nothing to remove: no rules of "));
     EXPECT_EQ(sidetrack(pod, {"diff", "--clean", "--mesh", mesh.option}).exit_code, 0);
   }
-  EXPECT_EQ(count, 11U);  // each word of --mesh, older Kuma, and Kuma with another port of its DNS
+  EXPECT_EQ(count, 12U);  // each word of --mesh, older Kuma, and Kuma with another port of its DNS
 }
 
 // Two meshes at once, and Istio's sidecar beside them.

@@ -238,7 +238,8 @@ TEST(Combinations, RoutesOfAPodThatIsGiven) {
   // The kernel asks those of the lowest metric first.
   const GivenPod several = parse_arguments({"sidetrack", "map", "--rules", "a", "--route", "default dev a metric 100",
                                             "--route", "default dev b metric 50", "--route", "default dev c metric 50",
-                                            "--route", "default dev d", "--route", "default via fd00::1 dev e"})
+                                            "--route", "default dev f metric 1 dead linkdown", "--route",
+                                            "default dev d", "--route", "default via fd00::1 dev e"})
                                .text.pod;
   std::string devices;
   for (const Route& each : several.routes) devices += each.device;

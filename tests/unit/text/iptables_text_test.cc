@@ -179,6 +179,12 @@ TEST(IptablesText, OfIptablesSIsOfATable) {
                           "iptables-legacy ipv4 nat -A MINE" + open));
   EXPECT_THAT(notes({nat_policies + rule}), HasSubstr("the end of the table nat may be missing"));
   EXPECT_THAT(rules({"$ iptables -t nat -nvL\nChain OUTPUT (policy ACCEPT 0 packets, 0 bytes)\n"
+                     "    0     0 MINE       6    --  *      *       0.0.0.0/0            0.0.0.0/0\n"
+                     "\nChain MINE (2 references)\n"
+                     "    0     0 RETURN     6    --  *      *       0.0.0.0/0            0.0.0.0/0            tcp\n"}),
+              ElementsAre("iptables-legacy ipv4 nat " + mine, "iptables-legacy ipv4 nat -A MINE -p tcp -j RETURN",
+                          "iptables-legacy ipv4 nat -A MINE" + open));
+  EXPECT_THAT(rules({"$ iptables -t nat -nvL\nChain OUTPUT (policy ACCEPT 0 packets, 0 bytes)\n"
                      "    0     0 MINE       6    --  *      *       0.0.0.0/0            0.0.0.0/0\n"}),
               ElementsAre("iptables-legacy ipv4 nat " + mine, "iptables-legacy ipv4 nat -A OUTPUT" + open));
   EXPECT_EQ(read({nat_policies + rule}).live.front().find(Family::ipv4, Table::nat, "OUTPUT")->rules.front().counters,
@@ -531,6 +537,15 @@ TEST(IptablesText, OfCommandsOfAScriptIsOfTheirTables) {
 }
 
 // istio-init prints what it gives to iptables-restore, then what iptables-save says.
+// What iptables-restore takes has no order of chains: each may go on.
+TEST(IptablesText, OfALogThatIsCutLeavesOpenAllChains) {
+  const std::string first = "iptables-legacy ipv4 nat -A ", open = " [the text ends before COMMIT]";
+  EXPECT_THAT(rules({"* nat\n-N A\n-A A -p tcp -j RETURN\n-A PREROUTING -p tcp -j A\n"}),
+              ElementsAre(first + "PREROUTING -p tcp -j A", first + "PREROUTING" + open, first + "INPUT" + open,
+                          first + "OUTPUT" + open, first + "POSTROUTING" + open, first + "A -p tcp -j RETURN",
+                          first + "A" + open));
+}
+
 TEST(IptablesText, OfALogIsReadOnce) {
   const std::string log =
       R"(2024-01-02T03:04:05.678901Z	info	Running iptables-restore with the following input:

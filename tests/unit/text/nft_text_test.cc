@@ -228,7 +228,9 @@ TEST(NftText, JoinsRulesThatAMailHasWrapped) {
                                 "accept;\n\t\ttcp dport\n80\n"
                                 "drop\n\t\tmeta l4proto tcp accept\n\t}\n}\n",
                                 "table inet t {\n  chain c {\n    tcp dport {\n80 } drop\n    meta l4proto tcp\naccept "
-                                "# handle 3\n  }\n}\n"}) {
+                                "# handle 3\n  }\n}\n",
+                                "table inet t {\n\tchain c {\n\t\ttcp dport 80\n        drop\n\t\tmeta l4proto "
+                                "tcp\n\t\t\t\taccept\n\t}\n}\n"}) {
       std::string text = margin;
       for (const char* c = wrapped; *c != '\0'; ++c) {
         text += *c;
