@@ -281,6 +281,7 @@ class Reader {
     }
     if (is_comment || words.empty() || is_next_command_ || ends_row(words, line)) return {};
     is_row_skipped_ = !in_table_ && is_row(words);
+    if (in_listing_ && !is_row_skipped_ && stands_for_lines(line)) script_.sections.back().has_gap = true;
     if (in_table_ || is_row_skipped_) add_opaque(words, line);
     if (++skipped_ <= most_notes) note(fmt::format("'{}' is no rule of iptables", excerpt(line)));
     return {};

@@ -37,6 +37,7 @@ struct Section {
   bool lacks_start = false;  // it has that, but neither *TABLE nor policies
   bool of_commands = false;  // iptables -t nat -A …
   bool is_listing = false;   // what -S or -L prints
+  bool has_gap = false;      // "..." stands for some of its lines
   bool ends_text = false;    // nothing follows it, not even a prompt: its end may be missing
   bool of_chain = false;     // iptables -t nat -S CHAIN: of the other chains it says nothing
   std::vector<ChainOperation> operations{};

@@ -500,8 +500,16 @@ class Tables {
     for (const ChainOperation& operation : section.operations) carry_out(operation, *table);
     if (!section.is_complete) leave_open_end(section, *table);
     if (section.lacks_start) leave_open_start(section, *table);
+    if (section.has_gap) leave_open_gap(section, *table);
     if (section.ends_text && !section.of_chain && leave_open_end_of_listing(section, *table))
       note(section, fmt::format("the end of the table {} may be missing; {}", name(*section.table), what_to_ask));
+  }
+
+  void leave_open_gap(const Section& section, OpenTable& table) {
+    add_built_in_chains(table);
+    for (LiveChain& chain : table.chains) chain.rules.push_back(unknown_rule(table, chain, "[lines are left out]"));
+    note(section, fmt::format("lines of the table {} are left out: what they do is not known; {}", name(*section.table),
+                              what_to_ask));
   }
 
   void note_unlisted(const OpenTable& table) {

@@ -577,6 +577,7 @@ class TableReader {
     const std::uint8_t family = made_.key.family;
     const bool is_followed = family == NFPROTO_IPV4 || family == NFPROTO_IPV6 || family == NFPROTO_INET;
     if (!made_.has_end && is_followed) leave_open(made_, "[the text ends before the table]");
+    if (has_gap_ && is_followed) leave_open(made_, "[lines are left out]");
     return std::move(made_);
   }
 
@@ -638,8 +639,14 @@ class TableReader {
     }
   }
 
+  bool is_gap(const Tokens& tokens) {
+    const bool gap = stands_for_lines(words_of(tokens));
+    has_gap_ = has_gap_ || gap;
+    return gap;
+  }
+
   void read_object(Tokens tokens) {
-    if (tokens.empty()) return;
+    if (tokens.empty() || is_gap(tokens)) return;
     if (tokens[0].text == "flags")
       made_.dormant = std::ranges::find(tokens, "dormant", &NftToken::text) != tokens.end();
     if (tokens.back().quoted || tokens.back().text != "{" || tokens.size() < 3) return;
@@ -661,7 +668,7 @@ class TableReader {
       complete(tokens);
       const bool is_warning = tokens.size() > 1 && tokens[0].text == "#" &&
                               (tokens[1].text == "Warning:" || !nft::is_of_iptables(made_.key));
-      if (tokens.empty() || is_warning) continue;
+      if (tokens.empty() || is_warning || is_gap(tokens)) continue;
       if (tokens.size() > 2 && tokens[0].text == "comment" && tokens[1].quoted)  // the chain's
         tokens.erase(tokens.begin(), tokens.begin() + 2);
       const bool is_base = tokens[0].text == "type" && tokens.size() > 3 && tokens[2].text == "hook";
@@ -709,6 +716,7 @@ class TableReader {
   std::vector<NftToken> prefix_;
   bool is_cut_ = false;     // the text, in what was read last
   bool lacks_end_ = false;  // what was read last
+  bool has_gap_ = false;    // "..." stands for some of its lines
   NftTable made_;
 };
 

@@ -2,6 +2,7 @@
 #include "text/pasted_lines.h"
 
 #include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
@@ -125,6 +126,18 @@ std::string message_of_log(std::string_view line) {
 }
 
 }  // namespace
+
+bool stands_for_lines(std::string_view line) {
+  constexpr std::string_view words[] = {"snip", "snipped", "omitted",      "truncated",    "cut",
+                                        "more", "etc",     "linesomitted", "linessnipped", "outputomitted"};
+  std::string letters;
+  for (const char c : line) {
+    if (std::isalpha(static_cast<unsigned char>(c)) != 0)
+      letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  if (letters.empty()) return line.find("...") != std::string_view::npos || line.find("…") != std::string_view::npos;
+  return !line.starts_with("-A") && std::ranges::find(words, letters) != std::end(words);
+}
 
 std::vector<PastedLine> pasted_lines(std::string_view text) {
   std::vector<PastedLine> lines;

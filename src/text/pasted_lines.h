@@ -17,6 +17,9 @@ struct PastedLine {
   bool lacks_end = false;   // of nft: its chain is closed behind it, without ; or the end of a line between
 };
 
+// Tells whether the line stands for others that were left out: "...", "[…]", "<snip>", "-- 12 lines omitted --".
+[[nodiscard]] bool stands_for_lines(std::string_view line);
+
 // Returns the lines of a text that was pasted into an issue or a chat, without what is added on the way: fences, quote
 // marks, colours, carriage returns, typographic quotes and dashes, blanks at the ends. Skips empty lines.
 [[nodiscard]] std::vector<PastedLine> pasted_lines(std::string_view text);

@@ -537,6 +537,20 @@ TEST(IptablesText, OfCommandsOfAScriptIsOfTheirTables) {
 }
 
 // istio-init prints what it gives to iptables-restore, then what iptables-save says.
+TEST(IptablesText, KnowsLinesThatStandForOthers) {
+  const std::string first = "iptables-legacy ipv4 nat -A ", open = " [lines are left out]";
+  for (const char* gap : {"...", "[...]", "[…]", "<snip>", "-- 12 lines omitted --"}) {
+    const std::vector<std::string> found =
+        rules({fmt::format("$ iptables -t nat -S\n-P OUTPUT ACCEPT\n-A OUTPUT -p tcp -j RETURN\n{}\n$ \n", gap)});
+    EXPECT_THAT(found,
+                ElementsAre(first + "PREROUTING" + open, first + "INPUT" + open, first + "OUTPUT -p tcp -j RETURN",
+                            first + "OUTPUT" + open, first + "POSTROUTING" + open))
+        << gap;
+  }
+  EXPECT_THAT(rules({"$ iptables -t nat -S\n-P OUTPUT ACCEPT\n-A OUTPUT -p tcp -j RETURN\nThanks...\n"}),
+              ElementsAre(first + "OUTPUT -p tcp -j RETURN"));
+}
+
 // What iptables-restore takes has no order of chains: each may go on.
 TEST(IptablesText, OfALogThatIsCutLeavesOpenAllChains) {
   const std::string first = "iptables-legacy ipv4 nat -A ", open = " [the text ends before COMMIT]";

@@ -243,6 +243,12 @@ TEST(NftText, JoinsRulesThatAMailHasWrapped) {
   EXPECT_THAT(rules_of_nft({"table inet t {\nchain c {\ntcp dport 80 drop\nmeta l4proto tcp accept\n}\n}\n"}), whole);
 }
 
+TEST(NftText, KnowsLinesThatStandForOthers) {
+  EXPECT_THAT(rule("...\n\t\ttcp dport 80 drop"), ElementsAre("-A c -p tcp --dport 80 -j DROP"));
+  const Live live = read_nft({"table inet t {\n\tchain c {\n...\n\t\ttcp dport 80 drop\n\t}\n}\n"}).live.front();
+  EXPECT_EQ(std::ranges::count_if(live.chains, [](const LiveChain& each) { return each.hook.has_value(); }), 5);
+}
+
 TEST(NftText, KnowsTheNamesOfPorts) {
   EXPECT_THAT(rule("tcp dport { ssh, http-alt } drop"),
               ElementsAre("-A c -p tcp -m multiport --dports 22,8080 -j DROP"));
