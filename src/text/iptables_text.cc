@@ -187,9 +187,10 @@ using TableKey = std::tuple<BackendKind, Family, Table>;
 struct OpenTable {
   TableKey key;
   std::vector<LiveChain> chains{};
-  bool is_listing = false;  // all of it is of what -S or -L prints,
-  bool of_chain = false;    // and of single chains
-  std::size_t last = 0;     // the chain that was asked for last: most lines are about that one, too
+  bool is_listing = false;    // all of it is of what -S or -L prints,
+  bool of_chain = false;      // and of single chains
+  bool names_chains = false;  // by -P, -N or the lines Chain
+  std::size_t last = 0;       // the chain that was asked for last: most lines are about that one, too
 
   [[nodiscard]] LiveChain* find(std::string_view name) {
     const auto found = std::ranges::find(chains, name, &LiveChain::name);
@@ -362,14 +363,21 @@ bool leave_open_end_of_listing(const Section& section, OpenTable& table) {
   return true;
 }
 
-// Leaves open the built-in chains that a listing of other chains lacks: something leads to those.
-void leave_open_unlisted(OpenTable& table) {
+// Leaves open the built-in chains that a listing of other chains lacks: something leads to those. Returns whether there
+// are any. Those of nat that change sources are taken as empty: they are left out most often, and rarely have rules.
+bool leave_open_unlisted(OpenTable& table) {
+  if (table.chains.empty()) return false;
+  bool any = false;
   for (const Hook hook : all_hooks) {
     const std::string chain_name(name(hook));
     if (!builtin_hook(std::get<Table>(table.key), chain_name) || table.find(chain_name) != nullptr) continue;
+    const bool of_sources = hook == Hook::input || hook == Hook::postrouting;
+    if (of_sources && std::get<Table>(table.key) == Table::nat) continue;
     LiveChain& chain = table.chain(chain_name);
     chain.rules.push_back(unknown_rule(table, chain, "[not listed]"));
+    any = true;
   }
+  return any;
 }
 
 // As legacy iptables lists them: all built-in ones, those first.
@@ -419,10 +427,8 @@ class Tables {
     for (OpenTable& table : tables_) {
       const bool is_built_in =
           std::ranges::any_of(table.chains, [](const LiveChain& chain) { return chain.hook.has_value(); });
-      if (!table.chains.empty() && table.is_listing && (table.of_chain || !is_built_in)) {
-        leave_open_unlisted(table);
-        note_unlisted(table);
-      }
+      const bool may_lack = table.is_listing && (table.names_chains || table.of_chain || !is_built_in);
+      if (may_lack && leave_open_unlisted(table)) note_unlisted(table);
       complete(table);
       require_chains(table);
     }
@@ -497,6 +503,10 @@ class Tables {
     }
     table->of_chain = table->of_chain && section.of_chain;
     table->is_listing = table->is_listing && section.is_listing;
+    table->names_chains =
+        table->names_chains || std::ranges::any_of(section.operations, [](const ChainOperation& each) {
+          return each.kind == Kind::policy || each.kind == Kind::declare;
+        });
     for (const ChainOperation& operation : section.operations) carry_out(operation, *table);
     if (!section.is_complete) leave_open_end(section, *table);
     if (section.lacks_start) leave_open_start(section, *table);
