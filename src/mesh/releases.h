@@ -12,8 +12,8 @@ namespace sidetrack {
 // Empty for rules that one of today, or Sidetrack, may have written, and where there is nothing to tell by.
 [[nodiscard]] std::string older_release(std::span<const Live> live);
 
-// Returns the earliest minor release that may have written what is ours: 5 for Istio 1.5; and the latest one, 99 for one
-// of today, and where rules of several are mixed.
+// Returns the earliest minor release that may have written what is ours: 5 for Istio 1.5; and the latest one, 99 for
+// one of today, and where rules of several are mixed.
 [[nodiscard]] unsigned earliest_release(std::span<const LiveChain> chains);
 [[nodiscard]] unsigned latest_release(std::span<const LiveChain> chains);
 
