@@ -517,8 +517,8 @@ class Tables {
 
   void leave_open_gap(const Section& section, OpenTable& table) {
     add_built_in_chains(table);
-    for (LiveChain& chain : table.chains) chain.rules.push_back(unknown_rule(table, chain, "[lines are left out]"));
-    note(section, fmt::format("lines of the table {} are left out: what they do is not known; {}", name(*section.table),
+    for (LiveChain& chain : table.chains) chain.rules.push_back(unknown_rule(table, chain, "[lines are omitted]"));
+    note(section, fmt::format("lines of the table {} are omitted: what they do is not known; {}", name(*section.table),
                               what_to_ask));
   }
 

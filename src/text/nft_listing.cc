@@ -577,7 +577,7 @@ class TableReader {
     const std::uint8_t family = made_.key.family;
     const bool is_followed = family == NFPROTO_IPV4 || family == NFPROTO_IPV6 || family == NFPROTO_INET;
     if (!made_.has_end && is_followed) leave_open(made_, "[the text ends before the table]");
-    if (has_gap_ && is_followed) leave_open(made_, "[lines are left out]");
+    if (has_gap_ && is_followed) leave_open(made_, "[lines are omitted]");
     return std::move(made_);
   }
 

@@ -540,7 +540,7 @@ TEST(IptablesText, OfCommandsOfAScriptIsOfTheirTables) {
 
 // istio-init prints what it gives to iptables-restore, then what iptables-save says.
 TEST(IptablesText, KnowsLinesThatStandForOthers) {
-  const std::string first = "iptables-legacy ipv4 nat -A ", open = " [lines are left out]";
+  const std::string first = "iptables-legacy ipv4 nat -A ", open = " [lines are omitted]";
   for (const char* gap : {"...", "[...]", "[…]", "<snip>", "-- 12 lines omitted --"}) {
     const std::vector<std::string> found =
         rules({fmt::format("$ iptables -t nat -S\n-P OUTPUT ACCEPT\n-A OUTPUT -p tcp -j RETURN\n{}\n$ \n", gap)});
