@@ -12,6 +12,7 @@
 #include "cli/log.h"
 #include "library/sentences.h"
 #include "mesh/other_meshes.h"
+#include "mesh/ownership.h"
 #include "model/printable.h"
 #include "rule/iptables.h"
 
@@ -19,16 +20,14 @@ namespace sidetrack::cli {
 
 namespace {
 
-// Rules that are as one of the mesh's is, which goes alone.
+// Names the rules that are as one of the mesh's is, which goes alone.
 std::vector<std::string> identical_rules(const Survey& survey, std::optional<BackendKind> backend) {
   std::vector<std::string> left;
   for (const Live* live : survey.all()) {
     if (backend && live->backend != *backend) continue;
     for (const LiveChain& chain : live->chains) {
       for (const LiveRule& each : chain.rules) {
-        const auto is_twin = [&](const LiveRule& other) {
-          return other.ours && other.rule.matches == each.rule.matches && other.rule.target == each.rule.target;
-        };
+        const auto is_twin = [&](const LiveRule& other) { return other.ours && is_same(other, each); };
         if (each.ours || each.of_agent || !is_builtin(chain.name) || std::ranges::none_of(chain.rules, is_twin))
           continue;
         left.push_back(fmt::format(

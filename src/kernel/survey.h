@@ -48,7 +48,7 @@ struct Survey {
   [[nodiscard]] const ReadResult<Live>& of(BackendKind kind) const { return results[static_cast<std::size_t>(kind)]; }
   [[nodiscard]] ReadResult<Live>& of(BackendKind kind) { return results[static_cast<std::size_t>(kind)]; }
   [[nodiscard]] const Live* live(BackendKind kind) const { return std::get_if<Live>(&of(kind)); }
-  // What could be read, of each backend.
+  // Returns what could be read, of each backend.
   [[nodiscard]] std::vector<const Live*> all() const {
     std::vector<const Live*> found;
     for (const BackendKind kind : all_backends) {

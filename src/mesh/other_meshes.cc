@@ -167,6 +167,16 @@ const OwnerMatch* owner_of(const Rule& rule) {
 
 bool returns_owner(const Rule& rule) { return rule.target == Target(Verdict::return_) && owner_of(rule) != nullptr; }
 
+// Tells whether it asks for one of these ports alone.
+bool asks_for_port(const Match& match, const std::set<std::uint16_t>& ports) {
+  const auto* port = std::get_if<PortMatch>(&match);
+  if (port == nullptr || port->negated || port->ports.size() != 1) return false;
+  const PortRange range = port->ports.front();
+  return range.first == range.last && ports.contains(range.first);
+}
+
+bool asks_for_dns(const Match& match) { return asks_for_port(match, {dns_port}); }
+
 bool is_redirect_to(const Rule& rule, const std::set<std::uint16_t>& ports) {
   const auto* redirect = std::get_if<Redirect>(&rule.target);
   return redirect != nullptr && ports.contains(redirect->port);
@@ -177,10 +187,6 @@ bool is_redirect_to(const Rule& rule, const std::set<std::uint16_t>& ports) {
 // OUTPUT does not lead DNS there: what looks like a part of it is another program's then.
 std::set<std::uint16_t> dns_ports_of(const std::vector<LiveChain>& chains, const ReturnedOwners& owners) {
   std::set<std::uint16_t> ports{proxy_dns_port};
-  const auto asks_for_dns = [](const Match& match) {
-    const auto* port = std::get_if<PortMatch>(&match);
-    return port != nullptr && !port->negated && port->ports == std::vector{PortRange(dns_port)};
-  };
   for (const LiveChain& chain : chains) {
     const bool is_output = chain.table == Table::nat && chain.name == name(Hook::output);
     bool leaves_proxy = false;  // the rule before
@@ -208,12 +214,8 @@ bool is_about_dns(const Rule& rule, const std::set<std::uint16_t>& proxy_ports) 
     if (match == Match(ProtocolMatch{Protocol::udp})) continue;
     of_tcp = of_tcp || match == Match(ProtocolMatch{Protocol::tcp});
     if (of_tcp && std::holds_alternative<ProtocolMatch>(match)) continue;
-    const auto* port = std::get_if<PortMatch>(&match);
     const auto* owner = std::get_if<OwnerMatch>(&match);
-    const bool is_dns =
-        port != nullptr && !port->negated && port->ports.size() == 1 &&
-        (port->ports.front() == PortRange(dns_port) ||
-         (port->ports.front().first == port->ports.front().last && proxy_ports.contains(port->ports.front().first)));
+    const bool is_dns = asks_for_dns(match) || asks_for_port(match, proxy_ports);
     if (!is_dns && owner == nullptr && !std::holds_alternative<AddressMatch>(match)) return false;
     of_dns = of_dns || is_dns;
     of_others = of_others || (owner != nullptr && owner->negated);

@@ -219,10 +219,6 @@ void mark_returned(LiveChain& chain, InterfaceDirection direction, const IsOurs&
   });
 }
 
-bool is_same(const LiveRule& a, const LiveRule& b) {
-  return a.rule.matches == b.rule.matches && a.rule.target == b.rule.target;
-}
-
 // Returns whether a built-in chain of that family has a jump to a chain of Istio's twice.
 bool ran_twice(const std::vector<LiveChain>& chains, Family family) {
   return std::ranges::any_of(chains, [&](const LiveChain& chain) {
@@ -384,6 +380,10 @@ void mark_ours(std::vector<LiveChain>& chains) {
     if (is_input && chain.families == Family::ipv6 && !with.empty()) mark_refusal_of_ipv6(chain, chains);
     if (is_written(chain.table)) mark_trace_logging(chain);
   }
+}
+
+bool is_same(const LiveRule& a, const LiveRule& b) {
+  return a.rule.matches == b.rule.matches && a.rule.target == b.rule.target;
 }
 
 bool is_cilium_chain(std::string_view chain) { return chain == cilium_prerouting || chain == cilium_output; }

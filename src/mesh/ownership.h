@@ -19,6 +19,9 @@ namespace sidetrack {
 // the shapes that are known (mesh/catalogue.cc). A comment or any other word more makes it another one.
 [[nodiscard]] bool is_of_istio(const Rule& rule);
 
+// Tells whether two rules of one chain ask the same and do the same.
+[[nodiscard]] bool is_same(const LiveRule& a, const LiveRule& b);
+
 // Sets `ours` on the chains and rules of iptables (either backend) that Sidetrack or istio-iptables wrote:
 //
 //   - chains of their names in raw, mangle and nat, and the rules in them of exactly one of their shapes; any other

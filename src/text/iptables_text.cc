@@ -118,7 +118,7 @@ std::string target_name(const Rule& rule) {
   return words.substr(std::min<std::size_t>(3, words.size()), words.find(' ', 3) - 3);
 }
 
-// What one table alone has: targets, and chains of Istio.
+// Names what one table alone has: a target, or a chain of Istio.
 struct TableSign {
   char name[18];
   Table table;
@@ -364,7 +364,7 @@ bool leave_open_end_of_listing(const Section& section, OpenTable& table) {
 }
 
 // Leaves open the built-in chains that a listing of other chains lacks: something leads to those. Returns whether there
-// are any. Those of nat that change sources are taken as empty: they are left out most often, and rarely have rules.
+// are any. Those of nat that change sources are taken as empty: they are omitted most often, and rarely have rules.
 bool leave_open_unlisted(OpenTable& table) {
   if (table.chains.empty()) return false;
   bool any = false;

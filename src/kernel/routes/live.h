@@ -34,7 +34,7 @@ struct ListedRoute {
   std::optional<Route> planned{};  // as a Routing has it; nothing: no plan could ask for it
 };
 
-// What else than the tag says that a rule and its route are ours.
+// Says by what else than the tag a rule and its route are ours.
 struct Claims {
   AgentRules agent_rules = AgentRules::foreign;
   std::vector<std::uint32_t> marks{};  // of Istio's rules with TPROXY: the pair with such a mark is Istio's, too
