@@ -82,8 +82,7 @@ std::size_t count_rules(std::span<const Live> all) {
 bool tells_later_packets(std::span<const Live> all) {
   const auto tells = [](const LiveRule& rule) {
     return !rule.ours && std::ranges::any_of(rule.rule.matches, [](const Match& match) {
-      return asks_connection(match) || std::holds_alternative<TcpFlagsMatch>(match) ||
-             std::holds_alternative<OwnerMatch>(match) || std::holds_alternative<SocketMatch>(match);
+      return (reads(match) & (facts::connection | facts::flags | facts::socket)) != 0;
     });
   };
   return std::ranges::any_of(all, [&](const Live& live) {

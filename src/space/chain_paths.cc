@@ -516,7 +516,7 @@ class ChainPaths::Look : public Asked {
       for (const Match& match : entry.rule.matches) {
         result_.asked |= reads(match);
         // By its place in the connection a packet has other flags.
-        if (std::holds_alternative<TcpFlagsMatch>(match)) result_.asked |= facts::connection;
+        if ((reads(match) & facts::flags) != 0) result_.asked |= facts::connection;
         ask(match, *this);
         if ((reads(match) & changed) != 0) result_.can = false;
       }

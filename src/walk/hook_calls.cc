@@ -102,7 +102,7 @@ FamilyRules::FamilyRules(std::span<const Live> live, Family family) : live_(live
         if (!live_rule.rule.families.contains(family)) continue;
         tracking_ = std::max(tracking_, needed_by(live_rule.rule));
         ask_flags_ = ask_flags_ || std::ranges::any_of(live_rule.rule.matches, [](const Match& match) {
-                       return std::holds_alternative<TcpFlagsMatch>(match);
+                       return (reads(match) & facts::flags) != 0;
                      });
       }
     }

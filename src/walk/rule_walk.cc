@@ -661,11 +661,8 @@ Truth truth_of(const LiveRule& entry, const Match& match, const PacketAtHook& pa
 namespace {
 
 bool tells_later_packets(const Match& match, const PacketAtHook& packet) {
-  if (std::holds_alternative<TcpFlagsMatch>(match)) return true;
-  // The socket of a connection is looked up before INPUT, and that of its first packet is not.
-  const bool is_of_socket = std::holds_alternative<OwnerMatch>(match) || std::holds_alternative<SocketMatch>(match) ||
-                            std::holds_alternative<CgroupMatch>(match);
-  if (is_of_socket) return !packet.owner && packet.out.empty();
+  if ((reads(match) & facts::flags) != 0) return true;
+  if ((reads(match) & facts::socket) != 0) return !packet.owner && packet.out.empty();
   const auto* connection = std::get_if<ConnectionMatch>(&match);
   if (connection != nullptr) return connection->reply || connection->of == ConnectionMatch::Of::status;
   const auto* state = std::get_if<ConntrackStateMatch>(&match);

@@ -17,7 +17,7 @@ struct CgroupMatch {  // -m cgroup ! --path kubepods/pod1: the sender's cgroup (
     return a.path == b.path && a.negated == b.negated && (!a.path.empty() || a.id == b.id);
   }
 
-  static constexpr Facts reads = facts::packet;
+  static constexpr Facts reads = facts::packet | facts::socket;
   [[nodiscard]] std::string to_iptables() const;
   [[nodiscard]] static std::optional<Match> from_iptables(const MatchOption& option);
   [[nodiscard]] static xt::Sources sources();

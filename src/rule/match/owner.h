@@ -11,7 +11,7 @@ struct OwnerMatch {  // -m owner ! --uid-owner 1337
   bool negated = false;
   friend bool operator==(const OwnerMatch&, const OwnerMatch&) = default;
 
-  static constexpr Facts reads = facts::packet;
+  static constexpr Facts reads = facts::packet | facts::socket;
   [[nodiscard]] std::string to_iptables() const;
   [[nodiscard]] static std::optional<Match> from_iptables(const MatchOption& option);
   [[nodiscard]] static xt::Sources sources();
@@ -32,7 +32,7 @@ struct SocketMatch {  // -m owner --socket-exists: a socket of this network name
   bool negated = false;
   friend bool operator==(const SocketMatch&, const SocketMatch&) = default;
 
-  static constexpr Facts reads = facts::packet;
+  static constexpr Facts reads = facts::packet | facts::socket;
   [[nodiscard]] std::string to_iptables() const;
   [[nodiscard]] static std::optional<Match> from_iptables(const MatchOption& option);
   [[nodiscard]] static xt::Sources sources();

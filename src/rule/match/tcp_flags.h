@@ -12,7 +12,7 @@ struct TcpFlagsMatch {    // --tcp-flags FIN,SYN,RST,ACK SYN, which is --syn: th
   bool negated = false;
   friend bool operator==(const TcpFlagsMatch&, const TcpFlagsMatch&) = default;
 
-  static constexpr Facts reads = facts::packet;
+  static constexpr Facts reads = facts::packet | facts::flags;
   [[nodiscard]] std::string to_iptables() const;
   [[nodiscard]] static std::optional<Match> from_iptables(const MatchOption& option);
   [[nodiscard]] static xt::Sources sources();
