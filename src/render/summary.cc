@@ -58,6 +58,7 @@ class Groups {
     if (group == all_.end()) group = all_.insert(group, {in_common, {}});
     if (std::ranges::find(group->second, value) == group->second.end()) group->second.push_back(value);
   }
+  [[nodiscard]] bool is_any() const { return !all_.empty(); }
   [[nodiscard]] std::vector<std::string> sentences() const {
     std::vector<std::string> result;
     for (const auto& [in_common, values] : all_)
@@ -255,8 +256,9 @@ Summary summary(PodView pod, std::span<const Live> live) {
       for (std::string& words : said[{Direction::out, family}].left_out) all.leave_out(std::move(words));
       return together(std::move(all.left_out));
     };
+    const bool is_any = std::ranges::any_of(said, [](const auto& one) { return one.second.captured.is_any(); });
     return {captured(Direction::in), captured(Direction::out),
-            of_both(left_out(Family::ipv4), left_out(Family::ipv6), "nothing")};
+            of_both(left_out(Family::ipv4), left_out(Family::ipv6), is_any ? "nothing" : "everything")};
   } catch (const TooManyRegions&) {
     constexpr const char* unknown = "not known: the rules are too many to follow all packets";
     return {unknown, unknown, unknown};

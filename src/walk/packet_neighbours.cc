@@ -16,8 +16,13 @@ void PacketWalk::look_for_neighbour() {
   if (device.empty() || device == "lo" || (!goes_on && asked_.direction != Direction::in)) return;
   const std::string reason = packet_.family == Family::ipv4 ? rules_of_arp(rules_.live()) : discovery(device);
   if (reason.empty()) return;
-  packet_.not_known(fmt::format("whether a neighbour at {} is found: {}", device, reason),
-                    "a neighbour may not be found: " + reason);
+  Fork fork{"a neighbour may not be found: " + reason,
+            fmt::format("whether a neighbour at {} is found: {}", device, reason),
+            {"if it is not", "if it is"},
+            packet_.trace.steps.size()};
+  const auto found = context_.forks.choose(std::move(fork), {{&pod_, this}, packet_});
+  packet_.seen = !found;
+  if (found == 0U) packet_.drop("no neighbour is found");
 }
 
 const std::string& PacketWalk::discovery(const std::string& device) {

@@ -234,7 +234,7 @@ policy rules, routes, addresses
 
 inbound       nothing is captured
 outbound      nothing is captured
-not captured  nothing
+not captured  everything
 but           a rule: `a packet` is dropped; as requested it lands
 but           many rules: too many to follow every packet that is captured: unknown whether they keep traffic from the proxy
 )");
@@ -280,7 +280,7 @@ TEST(ShowJson, HasAllOfAChain) {
       {"backend": "nftables", "families": ["ipv4"], "table": "nat", "chain": "OUTPUT", "whose": "other",
        "hook": "OUTPUT", "priority": -100, "type": "nat", "policy": "accept", "dormant": false, "rules": []}],
     "routing": {"rules": [], "routes": [], "addresses": []},
-    "summary": {"inbound": "nothing is captured", "outbound": "nothing is captured", "left_out": "nothing"},
+    "summary": {"inbound": "nothing is captured", "outbound": "nothing is captured", "left_out": "everything"},
     "obstacles": [{"rule": "a rule", "packet": "a packet", "planned": "lands", "instead": "is dropped"},
                   {"rule": "many rules", "packet": null, "planned": null, "instead": null}]})"))
       << said.dump(1);

@@ -73,7 +73,7 @@ policy rules, routes, addresses
 
 inbound       nothing is captured
 outbound      nothing is captured
-not captured  nothing
+not captured  everything
 )");
 }
 
@@ -100,7 +100,7 @@ policy rules, routes, addresses
 
 inbound       nothing is captured
 outbound      nothing is captured
-not captured  nothing
+not captured  everything
 )");
 }
 
