@@ -157,7 +157,7 @@ void decode_header(Header header, std::vector<Match>& matches) {
   address(End::destination, header.dst, header.dmsk, inv_destination);
   interface(InterfaceDirection::in, header.iniface, header.iniface_mask, inv_in);
   interface(InterfaceDirection::out, header.outiface, header.outiface_mask, inv_out);
-  const bool any_protocol = F::proto_flag != 0 ? (header.flags & F::proto_flag) == 0 : header.proto == 0;
+  const bool any_protocol = header.proto == 0 || (header.flags & F::proto_flag) != F::proto_flag;
   if (!any_protocol) matches.push_back(protocol_match(header.proto, has(inv_protocol)));
   constexpr int known_flags = F::proto_flag | F::goto_flag;
   constexpr int known_inversions = inv_in | inv_out | inv_source | inv_destination | inv_protocol;

@@ -194,9 +194,9 @@ TEST(XtEntry, WordsOfTheHeader) {
             }),
             "-o [78/ff 78/ff 78/ff 78/ff 78/ff 78/ff 78/ff 78/ff 78/ff 78/ff 78/ff 78/ff 78/ff 78/ff 78/ff 78/ff] -j "
             "RETURN");
-  // Of IPv6 a flag says whether the protocol counts.
+  // Of IPv6 a flag says whether the protocol counts; 0 is any (`-p all`), with it, too.
   EXPECT_EQ(ipv6([](auto& ip) { ip.proto = 6; }), "-j RETURN");
-  EXPECT_EQ(ipv6([](auto& ip) { ip.flags = IP6T_F_PROTO; }), "-p 0 -j RETURN");
+  EXPECT_EQ(ipv6([](auto& ip) { ip.flags = IP6T_F_PROTO; }), "-j RETURN");
   EXPECT_EQ(ipv6([](auto& ip) {
               ip.flags = IP6T_F_PROTO;
               ip.proto = 17;
