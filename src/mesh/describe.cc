@@ -57,7 +57,9 @@ Reason describe(const Rule& rule) {
 
 Reason describe_live(const LiveRule& live) {
   Reason reason = describe(live.rule);
-  if (!live.ours && !live.of_agent && !is_of_host(reason.rule)) reason.option = reason.values = reason.flag = "";
+  if (live.ours || live.of_agent || is_of_host(reason.rule)) return reason;
+  reason.option = reason.values = reason.flag = "";
+  if (reason.sentence.find("(Istio 1.") != std::string::npos) reason.sentence = "";  // it is not that release's
   return reason;
 }
 

@@ -377,7 +377,9 @@ void set_former(CommandLine& line, const Given& given) {
 
 // Istio 1.7 took ALL: all queries, whatever their server.
 void set_redirect_dns(CommandLine& line, const Given& given) {
-  const bool all = given.text == "ALL" && given.variable == "ISTIO_META_DNS_CAPTURE";
+  const bool may_be_all = given.variable == "ISTIO_META_DNS_CAPTURE";
+  const bool all = may_be_all && given.text == "ALL";
+  if (may_be_all && !all && !options::to_boolean(given.text)) refuse(given, "true, false or ALL");
   line.config.redirect_dns = all || options::boolean({given, given.text});
   line.config.capture_all_dns = line.config.capture_all_dns || all;
 }

@@ -336,7 +336,7 @@ void check_combinations(const CommandLine& line, const CommandWords& given) {
                        "leave one of them out");
   }
   if (line.command == Command::apply && line.check && line.cleanup_only) {
-    refuse_combination("--check asks about rules to be programmed, --cleanup-only programs none: give one of them");
+    refuse_combination("--check asks about rules to be programmed, and cleaning programs none: leave one of them out");
   }
   if (line.command == Command::apply && !prints) {
     if (line.printed != Families::both()) {

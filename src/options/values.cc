@@ -347,7 +347,9 @@ std::optional<PolicyRule> read_policy_rule(std::span<const std::string_view> wor
 
 }  // namespace
 
-void route(const Item& item, GivenPod& pod) {
+namespace {
+
+void route_line(const Item& item, GivenPod& pod) {
   const auto words = split_words(item.text);
   if (auto rule = read_policy_rule(words)) {
     for (const Family family : {Family::ipv4, Family::ipv6}) {
@@ -381,6 +383,13 @@ void route(const Item& item, GivenPod& pod) {
   const auto place = std::ranges::upper_bound(pod.metrics, of);
   pod.routes.insert(pod.routes.begin() + (place - pod.metrics.begin()), std::move(made));
   pod.metrics.insert(place, of);
+}
+
+}  // namespace
+
+void route(const Item& item, GivenPod& pod) {
+  if (item.text.empty()) route_line(item, pod);
+  for (const std::string_view line : split(item.text, "\n")) route_line({item.given, line}, pod);
 }
 
 AddressRange loopback_prefix(const Item& item) {

@@ -187,12 +187,20 @@ using TableKey = std::tuple<BackendKind, Family, Table>;
 struct OpenTable {
   TableKey key;
   std::vector<LiveChain> chains{};
-  bool is_listing = false;    // all of it is of what -S or -L prints,
-  bool of_chain = false;      // and of single chains
+  bool is_listing = true;     // all of it is of what -S or -L prints,
+  bool of_chain = true;       // and of single chains
   bool names_chains = false;  // by -P, -N or the lines Chain
-  std::size_t last = 0;       // the chain that was asked for last: most lines are about that one, too
+  bool is_ordered = false;    // the chains that were declared first have their rules first
+  bool omits = false;         // rules, as its text says
+  Edge start = Edge::shown;
+  Edge end = Edge::shown;
+  std::size_t last = 0;  // the chain that was asked for last: most lines are about that one, too
 
   [[nodiscard]] LiveChain* find(std::string_view name) {
+    const auto found = std::ranges::find(chains, name, &LiveChain::name);
+    return found != chains.end() ? &*found : nullptr;
+  }
+  [[nodiscard]] const LiveChain* find(std::string_view name) const {
     const auto found = std::ranges::find(chains, name, &LiveChain::name);
     return found != chains.end() ? &*found : nullptr;
   }
@@ -241,7 +249,25 @@ void remove_rule(std::vector<LiveRule>& rules, const ChainOperation& operation, 
   if (found != rules.end()) rules.erase(found);
 }
 
+LiveRule unknown_rule(const OpenTable& table, const LiveChain& chain, const char* why) {
+  return {{std::get<Family>(table.key), chain.table, chain.name, {}, UnknownTarget{why}, {}, {}}, {}};
+}
+
+constexpr const char* omitted = "[lines are omitted]";
+
+// Leaves open what the text omits here: rules of the chain that it lists. Where the chain is not named, of the last one
+// that has rules, and of those that have none yet.
+void omit(const ChainOperation& operation, OpenTable& table) {
+  table.omits = true;
+  for (LiveChain& chain : table.chains) {
+    const bool is_last = &chain == &table.chains[table.last];
+    if (operation.chain.empty() ? is_last || chain.rules.empty() || !table.is_ordered : chain.name == operation.chain)
+      chain.rules.push_back(unknown_rule(table, chain, omitted));
+  }
+}
+
 void carry_out(const ChainOperation& operation, OpenTable& table) {
+  if (operation.kind == Kind::omit) return omit(operation, table);
   if (operation.kind == Kind::flush || operation.kind == Kind::remove_chain) {
     const bool removes = operation.kind == Kind::remove_chain;
     const auto is_meant = [&](const LiveChain& chain) {
@@ -254,7 +280,10 @@ void carry_out(const ChainOperation& operation, OpenTable& table) {
     return;
   }
   if (operation.kind == Kind::remove && table.find(operation.chain) == nullptr) return;
+  const bool is_first = table.find(operation.chain) == nullptr;
   LiveChain& chain = table.chain(operation.chain);
+  if (is_first && table.omits && operation.kind == Kind::append)
+    chain.rules.push_back(unknown_rule(table, chain, omitted));
   LiveRule made{operation.rule, operation.counters};
   made.rule = in_iptables_order(std::move(made.rule));
   if (std::get<BackendKind>(table.key) == BackendKind::iptables_nft) leave_open_two_ports(made.rule);
@@ -285,12 +314,9 @@ void carry_out(const ChainOperation& operation, OpenTable& table) {
     case Kind::declare:
     case Kind::flush:
     case Kind::remove_chain:
+    case Kind::omit:
       break;
   }
-}
-
-LiveRule unknown_rule(const OpenTable& table, const LiveChain& chain, const char* why) {
-  return {{std::get<Family>(table.key), chain.table, chain.name, {}, UnknownTarget{why}, {}, {}}, {}};
 }
 
 void add_built_in_chains(OpenTable& table) {
@@ -300,67 +326,85 @@ void add_built_in_chains(OpenTable& table) {
   }
 }
 
-// Leaves open what a text that ends before COMMIT may lack: rules of its last chain, and of those that come after it.
+bool leads_to(const LiveRule& live, std::string_view chain) {
+  const auto* jump = std::get_if<Jump>(&live.rule.target);
+  return jump != nullptr && jump->chain == chain;
+}
+
+std::size_t count_leading_to(std::string_view chain, const OpenTable& table) {
+  std::size_t found = 0;
+  for (const LiveChain& each : table.chains)
+    found += static_cast<std::size_t>(
+        std::ranges::count_if(each.rules, [&](const LiveRule& live) { return leads_to(live, chain); }));
+  return found;
+}
+
+const std::string* last_with_rules(const Section& section) {
+  const auto last =
+      std::ranges::find(section.operations.rbegin(), section.operations.rend(), Kind::append, &ChainOperation::kind);
+  return last != section.operations.rend() ? &last->chain : nullptr;
+}
+
+// Leaves open what a text whose end is missing may lack: rules of its last chain, and of those that come after it. All
+// of which there are rules in a listing come before.
 void leave_open_end(const Section& section, OpenTable& table) {
-  const auto last = std::ranges::find_if(section.operations.rbegin(), section.operations.rend(),
-                                         [](const ChainOperation& each) { return each.kind == Kind::append; });
+  const std::string* last = last_with_rules(section);
   std::size_t first = 0;
-  if (last != section.operations.rend() && section.is_whole) {  // what iptables-restore takes has no order
-    first = static_cast<std::size_t>(table.find(last->chain) - table.chains.data());
+  if (last != nullptr && section.is_ordered()) {
+    first = static_cast<std::size_t>(table.find(*last) - table.chains.data());
   } else {
     add_built_in_chains(table);
   }
-  for (LiveChain& chain : std::span(table.chains).subspan(first))
-    chain.rules.push_back(unknown_rule(table, chain, "[the text ends before COMMIT]"));
+  const char* why = section.is_listing ? "[the text may end before]" : "[the text ends before COMMIT]";
+  for (LiveChain& chain : std::span(table.chains).subspan(first)) {
+    const bool may_go_on = !section.is_listing || chain.rules.empty() || (last != nullptr && chain.name == *last);
+    if (may_go_on) chain.rules.push_back(unknown_rule(table, chain, why));
+  }
 }
 
-// Leaves open what a text that begins within a table may lack: rules of its first chain, and of built-in ones.
-void leave_open_start(const Section& section, OpenTable& table) {
+// Leaves open what a text whose start is missing may lack: rules of built-in chains, which come first.
+void leave_open_start(OpenTable& table) {
   add_built_in_chains(table);
   for (LiveChain& chain : table.chains) {
-    if (chain.hook || chain.name == section.operations.front().chain)
+    if (chain.hook)
       chain.rules.insert(chain.rules.begin(), unknown_rule(table, chain, "[the text begins within the table]"));
   }
 }
 
-// Leaves open what a listing that ends the text may lack: -S declares all chains first, -L has all to which rules lead.
-// Returns whether anything shows that its end is missing.
-bool leave_open_end_of_listing(const Section& section, OpenTable& table) {
-  std::vector<std::string_view> declared;
-  const std::string* last = nullptr;
+// Tells whether a listing lacks its end: -S declares all chains first, -L counts the rules that lead to each.
+bool is_cut_at_end(const Section& section, const OpenTable& table) {
+  const std::string* last = last_with_rules(section);
+  bool is_after = last == nullptr || table.find(*last)->hook;
   for (const ChainOperation& each : section.operations) {
-    if (each.kind == Kind::declare) declared.push_back(each.chain);
-    if (each.kind == Kind::append) last = &each.chain;
+    if (each.kind != Kind::declare) continue;
+    if (each.number && count_leading_to(each.chain, table) < *each.number) return true;
+    if (!each.number && is_after && table.find(each.chain)->rules.empty()) return true;
+    is_after = is_after || each.chain == *last;
   }
-  if (last == nullptr) return false;
-  const auto is_missing = [&](const LiveRule& live) {
-    const auto* jump = std::get_if<Jump>(&live.rule.target);
-    return jump != nullptr && table.find(jump->chain) == nullptr;
-  };
-  bool is_cut = std::ranges::any_of(
-      table.chains, [&](const LiveChain& chain) { return std::ranges::any_of(chain.rules, is_missing); });
-  for (const ChainOperation& each : section.operations) {  // Chain MINE (3 references)
-    if (each.kind != Kind::declare || !each.number) continue;
-    const auto leads_there = [&](const LiveRule& live) {
+  return std::ranges::any_of(table.chains, [&](const LiveChain& chain) {
+    return std::ranges::any_of(chain.rules, [&](const LiveRule& live) {
       const auto* jump = std::get_if<Jump>(&live.rule.target);
-      return jump != nullptr && jump->chain == each.chain;
-    };
-    std::size_t found = 0;
-    for (const LiveChain& chain : table.chains)
-      found += static_cast<std::size_t>(std::ranges::count_if(chain.rules, leads_there));
-    is_cut = is_cut || found < *each.number;
-  }
-  std::vector<LiveChain*> open{table.find(*last)};
-  const auto place = std::ranges::find(declared, *last);
-  for (auto each = place == declared.end() ? declared.begin() : place + 1; each != declared.end(); ++each) {
-    LiveChain* chain = table.find(*each);
-    if (!chain->rules.empty()) continue;
-    open.push_back(chain);
-    is_cut = true;
-  }
-  if (!is_cut) return false;
-  for (LiveChain* chain : open) chain->rules.push_back(unknown_rule(table, *chain, "[the text may end before]"));
-  return true;
+      return jump != nullptr && table.find(jump->chain) == nullptr;
+    });
+  });
+}
+
+// Returns a chain with rules to which nothing leads: a listing without policies has lost what came before, perhaps.
+const LiveChain* find_unreached(const OpenTable& table) {
+  const auto found = std::ranges::find_if(table.chains, [&](const LiveChain& chain) {
+    return !chain.hook && !chain.rules.empty() && count_leading_to(chain.name, table) == 0;
+  });
+  return found != table.chains.end() ? &*found : nullptr;
+}
+
+// Tells whether all built-in chains are there, with their policies.
+bool has_policies(const Section& section) {
+  return std::ranges::all_of(all_hooks, [&](Hook hook) {
+    return !builtin_hook(*section.table, name(hook)) ||
+           std::ranges::any_of(section.operations, [&](const ChainOperation& each) {
+             return each.kind == Kind::policy && each.chain == name(hook);
+           });
+  });
 }
 
 // Leaves open the built-in chains that a listing of other chains lacks: something leads to those. Returns whether there
@@ -372,7 +416,7 @@ bool leave_open_unlisted(OpenTable& table) {
     const std::string chain_name(name(hook));
     if (!builtin_hook(std::get<Table>(table.key), chain_name) || table.find(chain_name) != nullptr) continue;
     const bool of_sources = hook == Hook::input || hook == Hook::postrouting;
-    if (of_sources && std::get<Table>(table.key) == Table::nat) continue;
+    if (of_sources && std::get<Table>(table.key) == Table::nat && !table.omits) continue;
     LiveChain& chain = table.chain(chain_name);
     chain.rules.push_back(unknown_rule(table, chain, "[not listed]"));
     any = true;
@@ -428,11 +472,14 @@ class Tables {
       const bool is_built_in =
           std::ranges::any_of(table.chains, [](const LiveChain& chain) { return chain.hook.has_value(); });
       const bool may_lack = table.is_listing && (table.names_chains || table.of_chain || !is_built_in);
-      if (may_lack && leave_open_unlisted(table)) note_unlisted(table);
+      if (is_built_in && table.start == Edge::assumed) note_unreached(table);
+      if (table.start == Edge::missing) leave_open_start(table);
+      if ((may_lack || table.omits) && leave_open_unlisted(table) && !table.omits) note_unlisted(table);
       complete(table);
       require_chains(table);
     }
     note_missing();
+    note_assumed();
     make_live(leaves_agents);
     return std::move(read_);
   }
@@ -447,9 +494,9 @@ class Tables {
                                 "'iptables -t nat -S' before them",
                                 section.source),
                     what_to_ask);
-      if (!section.is_complete)
+      if (section.end == Edge::missing)
         note(section, fmt::format("the table {} has no COMMIT: its end may be missing", name(*section.table)));
-      if (section.lacks_start)
+      if (section.start == Edge::missing)
         note(section, fmt::format("the table {} has no line *{}: what came before may be missing", name(*section.table),
                                   name(*section.table)));
     }
@@ -493,13 +540,11 @@ class Tables {
     const TableKey key{section.backend.value_or(otherwise_), *section.family, *section.table};
     auto table = std::ranges::find(tables_, key, &OpenTable::key);
     if (table == tables_.end()) {
-      tables_.push_back({key});
-      table = tables_.end() - 1;
-      table->of_chain = table->is_listing = true;
+      table = tables_.insert(tables_.end(), {key});
     } else if (section.is_whole && !section.of_chain) {
       note(section, fmt::format("the table {} of {} appears again: these rules replace the earlier ones",
                                 name(*section.table), title(*section.family)));
-      table->chains.clear();
+      *table = {key};
     }
     table->of_chain = table->of_chain && section.of_chain;
     table->is_listing = table->is_listing && section.is_listing;
@@ -507,19 +552,18 @@ class Tables {
         table->names_chains || std::ranges::any_of(section.operations, [](const ChainOperation& each) {
           return each.kind == Kind::policy || each.kind == Kind::declare;
         });
+    table->is_ordered = section.is_ordered();
     for (const ChainOperation& operation : section.operations) carry_out(operation, *table);
-    if (!section.is_complete) leave_open_end(section, *table);
-    if (section.lacks_start) leave_open_start(section, *table);
-    if (section.has_gap) leave_open_gap(section, *table);
-    if (section.ends_text && !section.of_chain && leave_open_end_of_listing(section, *table))
+    if (section.of_chain) return;
+    Edge end = section.end;
+    if (end == Edge::assumed && is_cut_at_end(section, *table)) {
+      end = Edge::missing;
       note(section, fmt::format("the end of the table {} may be missing; {}", name(*section.table), what_to_ask));
-  }
-
-  void leave_open_gap(const Section& section, OpenTable& table) {
-    add_built_in_chains(table);
-    for (LiveChain& chain : table.chains) chain.rules.push_back(unknown_rule(table, chain, "[lines are omitted]"));
-    note(section, fmt::format("lines of the table {} are omitted: what they do is not known; {}", name(*section.table),
-                              what_to_ask));
+    }
+    if (end == Edge::missing) leave_open_end(section, *table);
+    table->end = std::max(table->end, end);
+    const bool is_start_shown = section.start == Edge::assumed && has_policies(section);
+    table->start = std::max(table->start, is_start_shown ? Edge::shown : section.start);
   }
 
   void note_unlisted(const OpenTable& table) {
@@ -527,6 +571,15 @@ class Tables {
         fmt::format("the text has single chains of the table {} of {}: what the built-in ones do that it lacks is not "
                     "known; {}",
                     name(std::get<Table>(table.key)), title(std::get<Family>(table.key)), what_to_ask));
+  }
+
+  void note_unreached(OpenTable& table) {
+    const LiveChain* chain = find_unreached(table);
+    if (chain == nullptr) return;
+    table.start = Edge::missing;
+    read_.notes.push_back(fmt::format("nothing leads to {} in the table {} of {}: what came before may be missing; {}",
+                                      printable(chain->name), name(std::get<Table>(table.key)),
+                                      title(std::get<Family>(table.key)), what_to_ask));
   }
 
   void require_chains(OpenTable& table) {
@@ -554,7 +607,18 @@ class Tables {
       }
     }
     if (!missing.empty())
-      read_.notes.push_back(fmt::format("assumed to be empty, as the text lacks them: {}", fmt::join(missing, "; ")));
+      read_.notes.push_back(fmt::format("not in the text, and assumed to be empty: {}", fmt::join(missing, "; ")));
+  }
+
+  void note_assumed() {
+    std::vector<std::string> whole;
+    for (const OpenTable& table : tables_) {
+      if (std::max(table.start, table.end) == Edge::assumed && !table.omits)
+        whole.push_back(fmt::format("{} of {}", name(std::get<Table>(table.key)), title(std::get<Family>(table.key))));
+    }
+    if (!whole.empty())
+      read_.notes.push_back(
+          fmt::format("assumed to be whole, as nothing shows where they begin and end: {}", fmt::join(whole, ", ")));
   }
 
   // The newest backend first, the tables in the order in which they are read from the kernel.

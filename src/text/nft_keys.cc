@@ -125,8 +125,8 @@ constexpr LoadedValue loaded_values[] = {
     {true, "skgid", NFT_META_SKGID, ValueType::number, true},
     {true, "iifname", NFT_META_IIFNAME, ValueType::name, false},
     {true, "oifname", NFT_META_OIFNAME, ValueType::name, false},
-    {true, "iif", NFT_META_IIFNAME, ValueType::name, false},
-    {true, "oif", NFT_META_OIFNAME, ValueType::name, false},
+    {true, "iif", NFT_META_IIFNAME, ValueType::device, false},
+    {true, "oif", NFT_META_OIFNAME, ValueType::device, false},
     {true, "l4proto", NFT_META_L4PROTO, ValueType::protocol, false},
     {true, "nfproto", NFT_META_NFPROTO, ValueType::nfproto, false},
     {true, "protocol", NFT_META_PROTOCOL, ValueType::ethertype, false},
@@ -229,8 +229,11 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> numbers_in(ValueType type
 }
 
 std::optional<Bounds> bounds_of(const LoadedKey& key, const NftNode& value) {
-  if (key.type == ValueType::name && value.parts.empty() && !value.word.empty()) return name_bounds(value.word);
-  if (key.type == ValueType::name) return {};
+  if (key.type == ValueType::name || key.type == ValueType::device) {
+    const bool is_index = key.type == ValueType::device && read_number<std::uint32_t>(value.word);
+    if (is_index || !value.parts.empty() || value.word.empty()) return {};
+    return name_bounds(value.word);
+  }
   if (key.type != ValueType::address) {
     const auto numbers = numbers_in(key.type, value);
     const auto first = numbers ? number_bytes(key, numbers->first) : std::nullopt;

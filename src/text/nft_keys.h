@@ -18,6 +18,7 @@ enum class ValueType : std::uint8_t {
   port,
   address,
   name,
+  device,  // its name; of a number, which is an index, the text does not tell the name
   protocol,
   nfproto,
   ethertype,

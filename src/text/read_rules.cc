@@ -138,7 +138,7 @@ Rule rule_as_shown(const Object& object, const LiveChain& chain) {
     rule.table = chain.table;
     rule.chain = chain.name;
     rule.matches = {UnknownMatch{text.substr(start.size())}};
-    rule.target = UnknownTarget{"its target"};
+    rule.target = UnknownTarget{"[unknown target]"};
     return rule;
   }
 }

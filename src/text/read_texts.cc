@@ -54,7 +54,7 @@ class TextsReader {
     if (!rest_.empty()) {
       read_ =
           read_iptables_texts(rest_, leaves_agents, of_nft ? BackendKind::iptables_nft : BackendKind::iptables_legacy);
-      if (of_nft && !names_backend_ && has_other_rules_than_nft()) {
+      if (of_nft && has_other_rules_than_nft()) {
         read_ = read_iptables_texts(rest_, leaves_agents, BackendKind::iptables_legacy);
         notes_.emplace_back(
             "taken for rules of iptables-legacy: what iptables-save prints, as nft lists other rules in these tables");
@@ -274,7 +274,6 @@ class TextsReader {
   }
 
   bool has_nft_ = false;
-  bool names_backend_ = false;  // a text of iptables says that it is of iptables-nft
   std::vector<NftTable> tables_;
   std::vector<RulesText> rest_;  // what nft has not printed
   std::vector<std::string> notes_;

@@ -88,8 +88,7 @@ TextPod pod_of_text(std::span<const Live> live, const GivenPod& given) {
     std::vector<std::string> names;
     for (const Interface& each : pod.view.interfaces) names.push_back(each.name);
     pod.notes.push_back(fmt::format(
-        "the pod is taken to have the addresses 192.0.2.2/24 and 2001:db8::2/64 and the interfaces {}; --address gives "
-        "its own",
+        "assumed of the pod: the addresses 192.0.2.2/24 and 2001:db8::2/64, the interfaces {}; --address gives its own",
         fmt::join(names, ", ")));
   } else {
     pod.view = pod_with(given.addresses, given.routes);

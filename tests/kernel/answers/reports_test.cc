@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What is said of rules in a text depends on what the text has, not on what it lacks.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "model/scan.h"
 #include "support/kernel_test.h"
 #include "support/network.h"
 #include "support/traffic.h"
@@ -13,6 +19,7 @@
 namespace sidetrack::netns {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -46,6 +53,55 @@ TEST_F(Reports, ThatAreCutOffLeaveOpenWhatTheyMayLack) {
       "-j REDIRECT --to-ports 1\n";
   EXPECT_THAT(asked(saved), HasSubstr("[the text ends before COMMIT]"));
   EXPECT_THAT(asked(saved + "COMMIT\n"), Not(HasSubstr("unknown")));
+}
+
+// Of each line, and of each line from which or up to which lines are missing: an answer is that of the whole text,
+// unknown, or it says what it assumes. A program that lists the rules, and rules of others before and behind.
+TEST_F(Reports, ThatLackLinesAreNeverCertainOfAnotherAnswer) {
+  ns_.must({"iptables-legacy-restore"}, R"(*nat
+:MINE - [0:0]
+:ISTIO_OUTPUT - [0:0]
+:ISTIO_REDIRECT - [0:0]
+-A PREROUTING -p tcp --dport 90 -j REDIRECT --to-ports 15006
+-A OUTPUT -d 10.96.0.1/32 -j RETURN
+-A OUTPUT -p tcp -j ISTIO_OUTPUT
+-A OUTPUT -p tcp --dport 90 -j REDIRECT --to-ports 90
+-A OUTPUT -j MINE
+-A MINE -d 10.96.0.2/32 -j RETURN
+-A MINE -p tcp -j REDIRECT --to-ports 100
+-A ISTIO_OUTPUT -m owner --uid-owner 1337 -j RETURN
+-A ISTIO_OUTPUT -d 10.96.0.3/32 -j RETURN
+-A ISTIO_OUTPUT -p tcp --dport 80 -j ISTIO_REDIRECT
+-A ISTIO_REDIRECT -p tcp -j REDIRECT --to-ports 15001
+COMMIT
+)");
+  const auto answer = [&](const std::string& text, const std::string& to) {
+    const Output said = sidetrack({"explain", "--rules", "-", "out", "tcp", to, "--brief"}, text);
+    const bool assumes = said.err.find("assumed to be whole") != std::string::npos ||
+                         said.err.find("no rules") != std::string::npos ||
+                         said.err.find("no table is given") != std::string::npos;
+    return assumes ? std::string("unknown") : said.out;
+  };
+  std::size_t known = 0;
+  for (const Words& command : {Words{"iptables-legacy-save", "-t", "nat"}, Words{"iptables-legacy", "-t", "nat", "-S"},
+                               Words{"iptables-legacy", "-t", "nat", "-L", "-n", "-v"}}) {
+    const std::string text = ns_.must(command);
+    const std::vector<std::string_view> lines = split_at_each(text, '\n');
+    for (const std::string to : {"10.96.0.1:80", "10.96.0.2:81", "10.96.0.3:80", "10.96.0.4:80", "10.96.0.4:90"}) {
+      const std::string whole = answer(text + "$ \n", to);
+      EXPECT_THAT(whole, Not(HasSubstr("unknown"))) << text;
+      for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
+        const auto before = fmt::format("{}\n", fmt::join(std::span(lines).first(i), "\n"));
+        const auto after = fmt::format("{}\n", fmt::join(std::span(lines).subspan(i + 1), "\n"));
+        for (const std::string& cut : {before, after + "$ \n", before + "...\n" + after + "$ \n"}) {
+          const std::string found = answer(cut, to);
+          known += found == whole ? 1U : 0U;
+          EXPECT_THAT(found, AnyOf(whole, HasSubstr("unknown"))) << to << "\n" << cut;
+        }
+      }
+    }
+  }
+  EXPECT_GT(known, 100U);
 }
 
 // No option of ours asked for them.

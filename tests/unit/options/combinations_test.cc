@@ -68,7 +68,7 @@ TEST(Combinations, OfWhatApplyDoesBeforeAndAfter) {
       {"apply --confirm 5s --skip-rule-apply", confirm("--skip-rule-apply")},
       {"apply --check --dry-run", "--check and --dry-run exclude each other: give one of them"},
       {"apply --check --cleanup-only",
-       "--check asks about rules to be programmed, --cleanup-only programs none: give one of them"},
+       "--check asks about rules to be programmed, and cleaning programs none: leave one of them out"},
       {"apply --check --skip-rule-apply"},
       {"apply --dry-run --cleanup-only"},
       {"apply --dry-run --skip-rule-apply"},
@@ -258,6 +258,7 @@ TEST(Combinations, RoutesOfAPodThatIsGiven) {
   const GivenPod ruled = given("fwmark 0x111/0xfff lookup 100");
   ASSERT_EQ(ruled.policy_rules.size(), 2U);
   EXPECT_EQ(ruled.policy_rules.at(1), fwmark_rule(Family::ipv6, 0x111, 100, 0xfff));
+  EXPECT_EQ(given("default via 10.0.0.1 dev eth0 \n10.0.0.0/24 dev eth0 scope link\n").routes.size(), 2U);
   for (const std::string words :
        {"default via", "default via fd00::1 src 10.0.0.1", "nowhere", "local", "default metric", "default nexthop via",
         "fwmark x lookup 1", "fwmark 1 lookup x", "32766: from all", "x: from all lookup main", "1: from x lookup 1",

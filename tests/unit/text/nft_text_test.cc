@@ -87,6 +87,14 @@ TEST(NftText, HasNumbersForNames) {
               rule("meta mark & 0x000000ff == 0x00000005 meta mark set meta mark & 0xffffffff | 0x00000010"));
 }
 
+// Of which interface it is the index, or would be, the text does not tell.
+TEST(NftText, LeavesOpenTheIndexOfAnInterface) {
+  EXPECT_THAT(rule("iif \"eth0\" drop"), ElementsAre("-A c -i eth0 -j DROP"));
+  EXPECT_THAT(rule("iif 0 drop"), ElementsAre("-A c iif 0 -j DROP"));
+  EXPECT_THAT(rule("oif 7 drop"), ElementsAre("-A c oif 7 -j DROP"));
+  EXPECT_THAT(rule("iifname \"7\" drop"), ElementsAre("-A c -i 7 -j DROP"));
+}
+
 TEST(NftText, KeepsWhatItDoesNotUnderstand) {
   EXPECT_THAT(
       rule("fib daddr oif \"eth0\" limit rate 5/minute burst 7 packets tcp dport 80 accept"),
