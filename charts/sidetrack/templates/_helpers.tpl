@@ -80,6 +80,9 @@ template:
     hostNetwork: true # starts before there is a network for pods
     automountServiceAccountToken: false # it talks to nobody
     enableServiceLinks: false
+    {{- with $cni.serviceAccountName }}
+    serviceAccountName: {{ . }}
+    {{- end }}
     {{- with $cni.priorityClassName }}
     priorityClassName: {{ . }}
     {{- end }}
