@@ -20,20 +20,29 @@ std::string code(std::string text) {
   return text.empty() ? "" : "`" + text + "`";
 }
 
-// "apply, render"; of most commands those that lack it: "all but cni".
-std::string takers(const Flag& flag) {
+// "apply, render"; of most commands those that lack it: "all but cni". The seven with the options of
+// the rules are written as "rules" (docs/options.md).
+std::string takers(CommandSet taking) {
   std::vector<std::string_view> with, without;
   for (const CommandInfo& command : commands()) {
     const bool has_options = std::ranges::any_of(
         flags(), [&](const Flag& each) { return each.commands.contains(command.command) && each.name != "help"; });
-    if (has_options) (flag.commands.contains(command.command) ? with : without).push_back(command.name);
+    if (has_options) (taking.contains(command.command) ? with : without).push_back(command.name);
+  }
+  static constexpr std::string_view with_rules[] = {"apply", "render", "diff", "verify", "explain", "map", "lint"};
+  const auto takes = [&](std::string_view name) { return std::ranges::find(with, name) != with.end(); };
+  if (without.size() > 3 && std::ranges::all_of(with_rules, takes)) {
+    std::erase_if(with,
+                  [](std::string_view name) { return std::ranges::find(with_rules, name) != std::end(with_rules); });
+    with.insert(with.begin(), "rules");
   }
   if (without.empty()) return "all";
   return without.size() <= 3 ? fmt::format("all but {}", fmt::join(without, ", "))
                              : fmt::format("{}", fmt::join(with, ", "));
 }
 
-std::string row(const Flag& flag) {
+// Returns the cells but the last.
+std::string cells(const Flag& flag) {
   std::string option = flag.name.empty() ? "" : spelled(flag);
   if (!option.empty() && !flag.value.empty()) option += " " + std::string(flag.value);
   std::string variables;
@@ -43,14 +52,21 @@ std::string row(const Flag& flag) {
   std::string what(flag.description);
   if (!flag.choices.empty()) what += (what.empty() ? "" : ": ") + code(std::string(flag.choices));
   return "| " + code(option) + " | " + variables + " | " + (flag.preset.empty() ? "" : std::string(flag.preset)) +
-         " | " + what + " | " + takers(flag) + " |\n";
+         " | " + what + " | ";
 }
 
 std::string options() {
-  std::string table = "\n| option | environment | default | | commands |\n|---|---|---|---|---|\n";
+  std::vector<std::pair<std::string, CommandSet>> rows;
   for (const Flag& flag : flags()) {
-    if (const std::string line = row(flag); !table.ends_with(line)) table += line;  // one may be in several groups
+    const std::string first = cells(flag);
+    const auto same = std::ranges::find(rows, first, &std::pair<std::string, CommandSet>::first);
+    if (same == rows.end())
+      rows.emplace_back(first, flag.commands);
+    else
+      same->second = same->second | flag.commands;  // one may be in several groups
   }
+  std::string table = "\n| option | environment | default | meaning | commands |\n|---|---|---|---|---|\n";
+  for (const auto& [first, commands] : rows) table += first + takers(commands) + " |\n";
   return table + "\n";
 }
 
