@@ -421,15 +421,15 @@ constexpr CommandSet logging = all | pods | of_manifest | cni;
 
 // clang-format off
 constexpr CommandInfo command_table[] = {
-    {apply, "apply", "[options]", {}, "program the rules in this pod",
+    {apply, "apply", "[options]", {}, "install the rules in this pod",
      "sidetrack apply -u 1337 -i '*' -b '*' -d 15090,15021"},
-    {render, "render", "[options]", {}, "print what apply would program; touch nothing",
+    {render, "render", "[options]", {}, "print what apply would install; touch nothing",
      "sidetrack render -i '*' -b '*' --format nft"},
     {diff, "diff", "[--effect [A B]] [options]", {}, "what apply would change; exit 6 if anything",
      "sidetrack diff -i '*' -b '*' --pid 4711"},
     {verify, "verify", "[options]", {}, "check that rules and routes are as requested; exit 6 if not",
      "sidetrack verify -i '*' -b '*' --probe"},
-    {show, "show", "[options]", {}, "what is programmed and by whom, with counters and reasons",
+    {show, "show", "[options]", {}, "which rules are installed and by whom, with counters",
      "sidetrack show --pid 4711"},
     {explain, "explain", "PACKET [options]", {"out|in|lo", "tcp|udp|icmp"}, "which rule decides about this packet, and why",
      "sidetrack explain out tcp 10.96.0.10:443 --uid 1000"},
@@ -704,7 +704,7 @@ constexpr Flag flag_table[] = {
     {"probe-timeout", '\0', {"PROBE_TIMEOUT"}, Kind::scalar, "DURATION", "", "5s",
      "the time limit of validation", Group::istio, CommandSet(apply) | verify, set_probe_timeout},
     {"skip-rule-apply", '\0', {"SKIP_RULE_APPLY"}, Kind::boolean, "", "", "",
-     "program nothing", Group::istio, apply, boolean<&CommandLine::skip_rule_apply>},
+     "install nothing", Group::istio, apply, boolean<&CommandLine::skip_rule_apply>},
     {"run-validation", '\0', {"RUN_VALIDATION"}, Kind::boolean, "", "", "",
      "then test the interception with a real connection; exit 126 if it fails", Group::istio, apply,
      boolean<&CommandLine::run_validation>},

@@ -65,7 +65,7 @@ def injected_pods(images, count):
             times[name].append(start_and_wait(pod))
             own[name].append(own_time(pod["metadata"]["name"]))
             remove(pod)
-    row("`kubectl apply` to Ready, injected", *(spread(times[name], "s", 1) for name in images))
+    row("`kubectl apply` to Ready, with a native sidecar, no limit", *(spread(times[name], "s", 1) for name in images))
     row("istio-init itself, no limit", *(spread(own[name], "ms") for name in images))
 
 
@@ -79,7 +79,7 @@ def limited(images, count):
                 own[name].append(own_time(pod["metadata"]["name"]))
                 remove(pod)
         row(f"istio-init itself, CPU limit {limit}", *(spread(own[name], "ms") for name in images))
-        row(f"`kubectl apply` to Ready of such a pod, CPU limit {limit}", *(spread(times[name], "s", 1) for name in images))
+        row(f"`kubectl apply` to Ready, without a sidecar, CPU limit {limit}", *(spread(times[name], "s", 1) for name in images))
 
 
 def runs_with(image, name, mebibytes):
