@@ -234,6 +234,7 @@ std::optional<ListedRule> read_listed_rule(std::string_view line) {
   if (fragments) match += "-m [fragments] ";
   std::string target_words;
   const Views end = words.subspan(source + 2);
+  if (std::ranges::count(end, "*/") > 1) match += "-m [comment] ";  // where it ends is not known
   read_end(end, target, match, target_words);
   if (!target.empty()) {
     const bool is_goto = std::ranges::find(end, "[goto]") != end.end();

@@ -519,7 +519,7 @@ class Tables {
     std::map<unsigned, Family> of_listing;
     for (Section& section : sections_) {
       if (const auto found = family_of_rules(section)) section.family = found;
-      if (section.family) of_listing.emplace(section.listing, *section.family);
+      if (section.family && !section.of_commands) of_listing.emplace(section.listing, *section.family);
     }
     std::set<Table> taken;
     for (Section& section : sections_) {

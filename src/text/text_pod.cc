@@ -41,6 +41,17 @@ Routing needed_routing(std::span<const Live> live, const GivenPod& given) {
   return routing;
 }
 
+bool set_marks(std::span<const Live> live) {
+  const auto sets = [](const LiveRule& live_rule) {
+    const Target& target = live_rule.rule.target;
+    return !std::holds_alternative<UnknownTarget>(target) && (changes(target) & facts::mark) != 0;
+  };
+  return std::ranges::any_of(live, [&](const Live& one) {
+    return std::ranges::any_of(one.chains,
+                               [&](const LiveChain& chain) { return std::ranges::any_of(chain.rules, sets); });
+  });
+}
+
 PodView assumed_pod_of(std::span<const Live> live) {
   Plan plan;
   for (const Live& one : live) {
@@ -102,6 +113,8 @@ TextPod pod_of_text(std::span<const Live> live, const GivenPod& given) {
   if (pod.routing != Routing{})
     pod.notes.push_back(
         fmt::format("taken to be there, as the rules need it: {}", fmt::join(ip_commands(pod.routing, "add"), "; ")));
+  if (pod.routing == Routing{} && given.policy_rules.empty() && set_marks(live))
+    pod.notes.emplace_back("assumed of the pod: no policy rule asks for the marks that rules set; --route gives one");
   add_routing(pod.view, pod.routing);
   Routing of_user;
   for (const PolicyRule& rule : given.policy_rules) {

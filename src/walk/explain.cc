@@ -19,14 +19,14 @@
 namespace sidetrack {
 namespace {
 
-constexpr std::size_t most_walks = 500;
+constexpr std::size_t after_too_many = 20;  // paths of each further packet
 
-Outcome too_many_walks(const Packet& asked) {
+Outcome too_many_paths(const Packet& asked, FamilyRules& rules) {
   Outcome outcome;
   outcome.kind = Outcome::Kind::unknown;
   outcome.at = {*asked.destination, asked.destination_port};
-  outcome.why = fmt::format("where it ends: more than {} possible paths", most_walks);
-  outcome.subject = fmt::format("where it ends, by more than {} possible paths", most_walks);
+  outcome.why = fmt::format("where it ends: more than {} possible paths", rules.most_paths());
+  outcome.subject = "where it ends, by too many possible paths";
   return outcome;
 }
 
@@ -166,8 +166,8 @@ Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> li
   do {
     PacketWalk walk(asked, context);
     walk.run();
-    if (++walks > most_walks) {
-      trace.outcome = too_many_walks(asked);
+    if (++walks > rules.most_paths()) {
+      trace.outcome = too_many_paths(asked, rules);
       ends.clear();
       break;
     }
@@ -235,8 +235,9 @@ std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod,
     walk.run();
     if (context.known) return {};
     // Those that come to where another has been are short, and yet there may be too many of them.
-    if (++walks > 16 * most_walks || (!walk.seen() && all.size() == most_walks)) {
-      nothing.outcome = too_many_walks(asked);
+    if (++walks > 16 * rules.most_paths() || (!walk.seen() && all.size() == rules.most_paths())) {
+      nothing.outcome = too_many_paths(asked, rules);
+      rules.most_paths() = after_too_many;
       return {{std::move(nothing), {}, true}};
     }
     if (walk.seen()) continue;

@@ -223,6 +223,15 @@ TEST(IptablesText, OfSeveralTablesNeedsTheirHeadings) {
               HasSubstr("no table is given"));
 }
 
+TEST(IptablesText, OfAListingKnowsNoEndOfACommentThatHasOne) {
+  for (const char* comment : {"/* a */ tcp dpt:81 */", "/* */ udp dpt:5 /* */"})
+    EXPECT_THAT(rules({fmt::format(
+                    "$ iptables -nvL\nChain OUTPUT (policy ACCEPT)\n 0 0 DROP 6 -- * * 0.0.0.0/0 0.0.0.0/0 {}\n$ \n",
+                    comment)}),
+                ElementsAre(HasSubstr("[comment]")))
+        << comment;
+}
+
 TEST(IptablesText, OfAListingIsAsItsColumnsSay) {
   const std::string listing = R"($ iptables -t nat -L -n -v
 Chain PREROUTING (policy ACCEPT 5 packets, 300 bytes)
@@ -311,6 +320,12 @@ Chain OTHER (1 references)
 }
 
 TEST(IptablesText, JoinsRulesThatAMailHasWrapped) {
+  // Between the two values of an option; what is not understood is the end of a rule, perhaps.
+  const std::string listed = "$ iptables -S\n-P OUTPUT ACCEPT\n-A OUTPUT -p tcp -m tcp --tcp-flags FIN,SYN,RST,ACK\n";
+  EXPECT_THAT(rules({listed + "SYN -j DROP\n$ \n"}),
+              ElementsAre("iptables-legacy ipv4 filter -A OUTPUT -p tcp --tcp-flags FIN,SYN,RST,ACK SYN -j DROP"));
+  EXPECT_THAT(rules({"$ iptables -S\n-P OUTPUT ACCEPT\n-A OUTPUT -p tcp -m comment\nword more -j DROP\n$ \n"}),
+              ElementsAre(HasSubstr("[unknown target]")));
   const std::string start = "*nat\n:OUTPUT ACCEPT [0:0]\n", first = "iptables-legacy ipv4 nat -A OUTPUT ";
   const std::string whole = first + "-d 10.96.0.10/32 -p tcp --dport 80 -j REDIRECT --to-ports 9002";
   for (const char* wrapped : {"-A OUTPUT -d 10.96.0.10/32 -p tcp -m tcp --dport 80\n-j REDIRECT --to-ports 9002",
@@ -608,6 +623,30 @@ TEST(IptablesText, KnowsTheBackendByTheVersion) {
 TEST(IptablesText, TakesAHeadingForTheFamily) {
   const std::string nat = "*nat\n:OUTPUT ACCEPT [0:0]\n-A OUTPUT -p tcp -j RETURN\nCOMMIT\n";
   EXPECT_THAT(rules({"IPv6:\n" + nat}), ElementsAre("iptables-legacy ipv6 nat -A OUTPUT -p tcp -j RETURN"));
+}
+
+// What is written about a listing is no rule; a command is taken for one that was run, and named.
+TEST(IptablesText, TellsSentencesFromRules) {
+  const std::string nat = "*nat\n:OUTPUT ACCEPT [0:0]\n-A OUTPUT -p tcp -j RETURN\nCOMMIT\n";
+  EXPECT_EQ(rules({nat + "I would expect a rule like -A OUTPUT -p udp -j RETURN\n"}), rules({nat}));
+  EXPECT_EQ(rules({nat + "// iptables -t nat -F\n"}), rules({nat}));
+  EXPECT_EQ(rules({nat + "I fixed it with: iptables -t nat -F\n"}), std::vector<std::string>{});
+  EXPECT_THAT(notes({nat + "I fixed it with: iptables -t nat -F\n"}),
+              HasSubstr("file1:5: 'iptables -t nat -F' is taken for a command that was run after what is above"));
+  // The family of a table is not that of a command below it.
+  EXPECT_THAT(rules({nat + "ip6tables -t nat -A OUTPUT -p udp -j RETURN\n"}),
+              ElementsAre("iptables-legacy ipv4 nat -A OUTPUT -p tcp -j RETURN",
+                          "iptables-legacy ipv6 nat -A OUTPUT -p udp -j RETURN"));
+}
+
+TEST(IptablesText, SaysThatTheTextTellsOfAFailure) {
+  const std::string log = "* nat\n-N A\n-A A -p tcp -j RETURN\nCOMMIT\n";
+  for (const std::string line :
+       {"error\tCommand error output: xtables parameter problem: iptables-restore: unable to initialize table 'nat'",
+        "iptables v1.6.1: can't initialize iptables table `nat': Permission denied (you must be root)",
+        "error\tFailed to execute: iptables-restore --noflush /tmp/rules.txt, exit status 2"})
+    EXPECT_THAT(notes({log + line + "\n"}), HasSubstr("the rules are taken to be there anyway")) << line;
+  EXPECT_THAT(notes({log + "iptables: No chain/target/match by that name.\n"}), Not(HasSubstr("there anyway")));
 }
 
 TEST(IptablesText, SaysWhatItAssumesToBeWhole) {
