@@ -57,7 +57,8 @@ bool takes_any_word(const Flag& flag) { return is_short_list(flag) && flag.value
               meant ? fmt::format("did you mean {}?", *meant) : "sidetrack --help lists the commands");
 }
 
-[[noreturn]] void refuse_option(Command command, std::string_view argument) {
+// `called`: the command, or the word that stands for it.
+[[noreturn]] void refuse_option(Command command, std::string_view called, std::string_view argument) {
   const bool is_long = argument.starts_with("--");
   const std::string_view option = argument.substr(0, argument.find('='));
   const auto same = [&](const Flag& flag) {
@@ -69,7 +70,7 @@ bool takes_any_word(const Flag& flag) { return is_short_list(flag) && flag.value
     if (find_flag(other.command, same) == nullptr) continue;
     takers += (takers.empty() ? "" : ", ") + std::string(other.name);
   }
-  const auto message = fmt::format("{}: not an option of {}", excerpt(option), name(command));
+  const auto message = fmt::format("{}: not an option of {}", excerpt(option), called);
   if (!takers.empty() && !find_flag(command, same))
     throw Error(ExitCode::usage, message, fmt::format("it belongs to: {}", takers));
 
@@ -80,9 +81,9 @@ bool takes_any_word(const Flag& flag) { return is_short_list(flag) && flag.value
   names.push_back("version");  // of the program, not of a command
   const auto meant = option == "-v" || option == "-V" ? "version" : nearest(option.substr(is_long ? 2 : 1), names);
   if (meant == "version") throw Error(ExitCode::usage, message, "did you mean sidetrack --version?");
-  throw Error(ExitCode::usage, message,
-              meant ? fmt::format("did you mean --{}?", *meant)
-                    : fmt::format("sidetrack {} --help lists the options", name(command)));
+  throw Error(
+      ExitCode::usage, message,
+      meant ? fmt::format("did you mean --{}?", *meant) : fmt::format("sidetrack {} --help lists the options", called));
 }
 
 // Refuses an option without a value: a list that is asked for and not given would silently be none. `next`: the word
@@ -134,7 +135,7 @@ class LongForms {
   void rewrite_name(std::string_view argument) {
     const auto equals = argument.find('=');
     const Flag* flag = by_name(command_, argument.substr(2, equals == argument.npos ? equals : equals - 2));
-    if (flag == nullptr) refuse_option(command_, argument);
+    if (flag == nullptr) refuse_option(command_, called(), argument);
     if (equals != argument.npos) return add(*flag, argument.substr(equals + 1));
     flag->kind == Kind::boolean ? add(*flag) : add_next(*flag);
   }
@@ -143,10 +144,10 @@ class LongForms {
   void rewrite_letters(std::string_view argument) {
     // "-check" would be -c with the interface "heck": the slip of those used to Go's flags.
     if (argument.size() > 2 && by_name(command_, argument.substr(1, argument.find('=') - 1)) != nullptr)
-      refuse_option(command_, argument);
+      refuse_option(command_, called(), argument);
     for (std::size_t at = 1; at < argument.size(); ++at) {
       const Flag* flag = by_letter(command_, argument[at]);
-      if (flag == nullptr) refuse_option(command_, fmt::format("-{}", argument.substr(at)));
+      if (flag == nullptr) refuse_option(command_, called(), fmt::format("-{}", argument.substr(at)));
       const std::string_view rest = argument.substr(at + 1);
       if (rest.starts_with('=')) return add(*flag, rest.substr(1));
       if (flag->kind != Kind::boolean) return rest.empty() ? add_next(*flag) : add(*flag, rest);
@@ -178,6 +179,11 @@ class LongForms {
     if (at_end || (begins && !is_short_list(flag))) refuse_missing(flag, next);
     add(flag, begins ? "" : next);
     if (!begins) ++next_;
+  }
+
+  [[nodiscard]] std::string_view called() const {
+    const bool cleans = !arguments_.empty() && arguments_.front() == "--cleanup-only";  // which that word stands for
+    return cleans ? drop_in_clean_name : name(command_);
   }
 
   // "-b", "--proxy-uid"

@@ -342,6 +342,10 @@ TEST(ParseError, UnknownCommandsSuggestTheNearest) {
 TEST(ParseError, UnknownOptionsSuggestTheNearest) {
   expect_refused({
       {"sidetrack --envoy-prot 15001", "--envoy-prot: not an option of apply", "did you mean --envoy-port?"},
+      {"istio-clean-iptables --zzz", "--zzz: not an option of istio-clean-iptables",
+       "sidetrack istio-clean-iptables --help lists the options"},
+      {"istio-clean-iptables --mesh linkerd", "--mesh: not an option of istio-clean-iptables",
+       "it belongs to: diff, clean"},
       {"sidetrack --istio-inbound-port=80", "--istio-inbound-port: not an option of apply",
        "did you mean --istio-inbound-ports?"},
       {"sidetrack --envoy 15001", "--envoy: not an option of apply", "did you mean --envoy-port?"},
