@@ -139,6 +139,7 @@ class RuleMaker {
         frames_(listed.key.family == NFPROTO_ARP || listed.key.family == NFPROTO_BRIDGE) {}
 
   KernelRule make(const NftRule& rule) && {
+    of_iptables_ = of_iptables_ && !rule.of_command;
     if (listed_.lacks_extensions && rule.may_lack_match) words(text_condition, "[matches that nft may not print]");
     for (const NftStatement& each : rule.statements) take(each);
     if (rule.lacks_target) words(text_end, "[a target that nft does not print]");

@@ -60,6 +60,12 @@ class Spreader {
     if (opens_nft_table(line.text)) depth_ = 0;  // that before has no end
     std::string_view rest = line.text;
     while (!rest.empty()) {
+      // flush table inet t; table inet t { … }
+      const auto end = depth_ == 0 ? rest.substr(0, rest.find('{')).rfind(';') : std::string_view::npos;
+      if (end != std::string_view::npos && opens_table(rest)) {
+        put(line, rest.substr(0, end), false);
+        rest.remove_prefix(end + 1);
+      }
       if (depth_ == 0 && !opens_table(rest)) {
         lines_.push_back({line.number, std::string(rest), line.ends_blank, line.ends_text});
         return;

@@ -25,19 +25,11 @@ bool is_one_of(std::string_view word, Texts words) { return std::ranges::find(wo
 
 // ---- Tokens.
 
-struct NftToken {
-  std::string text;
-  bool quoted = false;
-  bool spaced = true;       // follows a blank
-  bool apart = false;       // follows several
-  bool ends_blank = false;  // a blank is all that follows
-};
-using Tokens = std::vector<NftToken>;
+}  // namespace
 
-// Words, what stands between quotes, and each of {};,() on its own.
-Tokens tokens_of(std::string_view line) {
+NftTokens nft_tokens(std::string_view line) {
   constexpr std::string_view single = "{};,()";
-  Tokens tokens;
+  NftTokens tokens;
   bool spaced = true;
   for (std::size_t i = 0; i < line.size();) {
     if (line[i] == ' ') {
@@ -77,7 +69,7 @@ Tokens tokens_of(std::string_view line) {
   return tokens;
 }
 
-std::string words_of(std::span<const NftToken> tokens) {
+std::string nft_words(std::span<const NftToken> tokens) {
   std::string words;
   for (const NftToken& each : tokens) {
     if (!words.empty() && each.spaced) words += ' ';
@@ -85,6 +77,8 @@ std::string words_of(std::span<const NftToken> tokens) {
   }
   return words;
 }
+
+namespace {
 
 // ---- Statements.
 
@@ -146,13 +140,13 @@ class StatementReader {
           is_comment || is_one_of(made->word, lasts) || (made->word == "xt" && made->text(0) == "target");
       const bool is_followed = is_last && !ends() && (is_comment || text() != "comment");
       const bool is_script_comment = text() == "#" && text(1) != "handle";
-      if (is_late || is_joined_ || (is_followed && !is_script_comment)) return opaque_nft_rule(words_of(tokens_));
+      if (is_late || is_joined_ || (is_followed && !is_script_comment)) return opaque_nft_rule(nft_words(tokens_));
       counts_ = counts_ || made->word == "counter";
       acts = acts || !is_one_of(made->word, limits);
       if (is_comment) {
         rule_.comment = made->text(0);
       } else {
-        rule_.statements.push_back({*std::move(made), words_of(tokens_.subspan(start, at_ - start))});
+        rule_.statements.push_back({*std::move(made), nft_words(tokens_.subspan(start, at_ - start))});
       }
       if (is_followed) break;
     }
@@ -432,7 +426,7 @@ class StatementReader {
   }
 
   Read operand(bool of_keys) {
-    if (ends()) return {};
+    if (ends() || text().starts_with('$')) return {};  // a variable of a script
     if (accept("(")) {
       if (++depth_ > deepest) return {};
       Read inner = bits(0, false);
@@ -523,34 +517,15 @@ std::optional<std::int32_t> priority_of(std::span<const NftToken> tokens, bool o
   return tokens[1].text == "+" ? number + *more : number - *more;
 }
 
-// type nat hook output priority dstnat; policy accept;
-void read_base(std::span<const NftToken> tokens, bool of_bridge, NftChain& chain) {
-  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
-    const std::string& word = tokens[i].text;
-    const std::string& value = tokens[i + 1].text;
-    if (word == "type") chain.type = value;
-    if (word == "hook") chain.hook = value;
-    if (word == "priority") chain.priority = priority_of(tokens.subspan(i + 1), of_bridge).value_or(0);
-    if (word == "policy") chain.drops = value == "drop";
-    if (word == "device") chain.devices.push_back(value);
-    if (word == "devices") {
-      for (std::size_t j = i + 2; j < tokens.size() && tokens[j].text != "}"; ++j) {
-        if (tokens[j].text != "{" && tokens[j].text != ",") chain.devices.push_back(tokens[j].text);
-      }
-    }
-    if (word == "type" || word == "hook" || word == "policy" || word == "device") ++i;
-  }
-}
-
 // Returns whether nft 1.0.6 has omitted the target: its blank is there.
-bool lacks_target(const NftRule& rule, const Tokens& tokens) {
+bool lacks_target(const NftRule& rule, const NftTokens& tokens) {
   static constexpr std::string_view before_targets[] = {"match", "counter", "limit", "quota", "ct count"};
   return tokens.back().ends_blank && std::ranges::all_of(rule.statements, [](const NftStatement& each) {
            return is_one_of(each.word, before_targets) || (each.word == "xt" && each.text(0) == "match");
          });
 }
 // Returns whether it may have omitted a match: blanks surround it, or it comes before what iptables never has first.
-bool may_lack_match(const Tokens& tokens) {
+bool may_lack_match(const NftTokens& tokens) {
   static constexpr std::string_view firsts[] = {"ip", "ip6", "iifname", "oifname", "tcp", "udp", "xt"};
   const bool is_first = is_one_of(tokens[0].text, firsts) || (tokens.size() > 1 && tokens[1].text == "l4proto");
   return !is_first || std::ranges::any_of(std::span(tokens).subspan(1), &NftToken::apart);
@@ -561,32 +536,31 @@ class TableReader {
   explicit TableReader(std::span<const PastedLine>& lines) : lines_(lines) {}
 
   NftTable read() && {
-    const Tokens head = line();
+    const NftTokens head = line();
     const auto table = std::ranges::find(head, "table", &NftToken::text);
     const auto before = static_cast<std::size_t>(table - head.begin());
     prefix_.assign(head.begin(), table);
+    if (!prefix_.empty() && (prefix_.back().text == "add" || prefix_.back().text == "create")) prefix_.pop_back();
     made_.has_end = false;
     made_.key = {*nft_family(head.size() == before + 4 ? std::string_view(head[before + 1].text) : "ip"),
                  head[head.size() - 2].text};
     while (!lines_.empty() && !opens_nft_table(lines_.front().text)) {
-      const Tokens tokens = line();
+      const NftTokens tokens = line();
       made_.has_end = is_end(tokens);
       if (made_.has_end) break;
       read_object(tokens);
     }
-    const std::uint8_t family = made_.key.family;
-    const bool is_followed = family == NFPROTO_IPV4 || family == NFPROTO_IPV6 || family == NFPROTO_INET;
-    if (!made_.has_end && is_followed) leave_open(made_, "[the text ends before the table]");
-    if (has_gap_ && is_followed) leave_open(made_, "[lines are omitted]");
+    if (!made_.has_end) leave_open(made_, "[the text ends before the table]");
+    if (has_gap_) leave_open(made_, "[lines are omitted]");
     return std::move(made_);
   }
 
  private:
-  static bool is_end(const Tokens& tokens) { return !tokens.empty() && !tokens[0].quoted && tokens[0].text == "}"; }
+  static bool is_end(const NftTokens& tokens) { return !tokens.empty() && !tokens[0].quoted && tokens[0].text == "}"; }
 
   // The next one, with the rest of its rule where a warning of nft stands in between: # Warning: XT target CT not found
-  Tokens line() {
-    Tokens tokens = pasted_line();
+  NftTokens line() {
+    NftTokens tokens = pasted_line();
     for (std::size_t i = 1; i + 1 < tokens.size(); ++i) {
       if (tokens[i].text != "#" || tokens[i + 1].text != "Warning:") continue;
       tokens.resize(i--);
@@ -596,7 +570,7 @@ class TableReader {
     return tokens;
   }
   // Makes `xt match "owner"` of what nft 1.0.6 says: XT match owner not found. After a match the line breaks.
-  void name_left_out(Tokens& tokens, std::size_t at) {
+  void name_left_out(NftTokens& tokens, std::size_t at) {
     const auto is = [&](std::size_t i, std::string_view text) {
       return !tokens[at + i].quoted && tokens[at + i].text == text;
     };
@@ -609,8 +583,8 @@ class TableReader {
       std::ranges::move(pasted_line(), std::back_inserter(tokens));
   }
   // Without the time or the name that a log has before each.
-  Tokens pasted_line() {
-    Tokens tokens = tokens_of(lines_.front().text);
+  NftTokens pasted_line() {
+    NftTokens tokens = nft_tokens(lines_.front().text);
     if (!tokens.empty()) tokens.back().ends_blank = tokens.back().ends_blank || lines_.front().ends_blank;
     is_cut_ = lines_.front().ends_text;
     lacks_end_ = lines_.front().lacks_end;
@@ -624,7 +598,7 @@ class TableReader {
     return tokens;
   }
   // The rest of what is open between braces, too.
-  void complete(Tokens& tokens) {
+  void complete(NftTokens& tokens) {
     std::ptrdiff_t depth = 0;
     for (std::size_t seen = 0;;) {
       for (; seen < tokens.size(); ++seen) {
@@ -639,13 +613,13 @@ class TableReader {
     }
   }
 
-  bool is_gap(const Tokens& tokens) {
-    const bool gap = stands_for_lines(words_of(tokens));
+  bool is_gap(const NftTokens& tokens) {
+    const bool gap = stands_for_lines(nft_words(tokens));
     has_gap_ = has_gap_ || gap;
     return gap;
   }
 
-  void read_object(Tokens tokens) {
+  void read_object(NftTokens tokens) {
     if (tokens.empty() || is_gap(tokens)) return;
     if (tokens[0].text == "flags")
       made_.dormant = std::ranges::find(tokens, "dormant", &NftToken::text) != tokens.end();
@@ -663,7 +637,7 @@ class TableReader {
     NftChain& chain = made_.chains.emplace_back();
     chain.name = name;
     while (!lines_.empty() && !opens_nft_table(lines_.front().text)) {
-      Tokens tokens = line();
+      NftTokens tokens = line();
       if (is_end(tokens)) return;
       complete(tokens);
       const bool is_warning = tokens.size() > 1 && tokens[0].text == "#" &&
@@ -673,18 +647,18 @@ class TableReader {
         tokens.erase(tokens.begin(), tokens.begin() + 2);
       const bool is_base = tokens[0].text == "type" && tokens.size() > 3 && tokens[2].text == "hook";
       if (is_base) {
-        read_base(tokens, made_.key.family == NFPROTO_BRIDGE, chain);
+        if (!read_nft_base(tokens, made_.key.family == NFPROTO_BRIDGE, chain)) has_gap_ = true;
       } else if (tokens[0].text == "policy" && tokens.size() > 1) {
         chain.drops = tokens[1].text == "drop";
       } else if (!is_cut_ && tokens[0].text != "comment") {
         chain.rules.push_back(rule_of(tokens));
       }
-      if (is_cut_) return chain.rules.push_back(opaque_nft_rule(words_of(tokens) + " [cut off]"));
+      if (is_cut_) return chain.rules.push_back(opaque_nft_rule(nft_words(tokens) + " [cut off]"));
     }
     chain.rules.push_back(opaque_nft_rule("[cut off]"));
   }
 
-  [[nodiscard]] NftRule rule_of(const Tokens& tokens) const {
+  [[nodiscard]] NftRule rule_of(const NftTokens& tokens) const {
     const bool of_iptables = nft::is_of_iptables(made_.key);
     NftRule rule = StatementReader(tokens).read(of_iptables, lacks_end_);
     if (!of_iptables) return rule;
@@ -697,18 +671,11 @@ class TableReader {
     NftSet& set = made_.sets.emplace_back();
     set.name = name;
     while (!lines_.empty() && !opens_nft_table(lines_.front().text)) {
-      Tokens tokens = line();
+      NftTokens tokens = line();
       if (is_end(tokens)) break;
       complete(tokens);
       if (tokens.empty()) continue;
-      // A line may have several: type ipv4_addr flags interval elements = { 10.0.0.1 }
-      for (std::size_t i = 0; i < tokens.size(); ++i) {
-        const std::string_view word = tokens[i].quoted ? "" : std::string_view(tokens[i].text);
-        if (word == "timeout" || word == "dynamic") set.changes = true;
-        if (word != "elements") continue;
-        if (i + 2 < tokens.size()) set.elements = StatementReader(std::span(tokens).subspan(i + 2)).set();
-        break;
-      }
+      read_nft_set(tokens, set);
     }
   }
 
@@ -722,9 +689,55 @@ class TableReader {
 
 }  // namespace
 
+bool read_nft_base(std::span<const NftToken> tokens, bool of_bridge, NftChain& chain) {
+  bool is_known = true;
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+    if (tokens[i].quoted) continue;
+    const std::string& word = tokens[i].text;
+    const std::string& value = tokens[i + 1].text;
+    if (word == "type") chain.type = value;
+    if (word == "hook") chain.hook = value;
+    if (word == "priority") {
+      const auto priority = priority_of(tokens.subspan(i + 1), of_bridge);
+      is_known = is_known && priority;
+      chain.priority = priority.value_or(0);
+    }
+    if (word == "policy") {
+      is_known = is_known && (value == "drop" || value == "accept");
+      chain.drops = value == "drop";
+    }
+    if (word == "device") chain.devices.push_back(value);
+    if (word == "devices") {
+      for (std::size_t j = i + 2; j < tokens.size() && tokens[j].text != "}"; ++j) {
+        if (tokens[j].text != "{" && tokens[j].text != ",") chain.devices.push_back(tokens[j].text);
+      }
+    }
+    if (word == "type" || word == "hook" || word == "policy" || word == "device") ++i;
+  }
+  return is_known;
+}
+
+void read_nft_set(std::span<const NftToken> tokens, NftSet& set) {
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const std::string_view word = tokens[i].quoted ? "" : std::string_view(tokens[i].text);
+    if (word == "timeout" || word == "dynamic") set.changes = true;
+    if (word != "elements") continue;
+    if (i + 2 < tokens.size()) set.elements = read_nft_elements(tokens.subspan(i + 2));
+    break;
+  }
+}
+
+std::optional<NftNode> read_nft_elements(std::span<const NftToken> tokens) { return StatementReader(tokens).set(); }
+
+bool begins_nft_statement(std::string_view word) {
+  return word == "meta" || is_one_of(word, beginnings) || is_one_of(word, bare_meta) || is_one_of(word, headers);
+}
+
+NftRule read_nft_rule(std::span<const NftToken> tokens) { return StatementReader(tokens).read(false, false); }
+
 bool opens_nft_table(std::string_view line) {
   if (line.find("table") == std::string_view::npos) return false;
-  const Tokens tokens = tokens_of(line);
+  const NftTokens tokens = nft_tokens(line);
   const std::size_t size = tokens.size();
   if (size < 3 || tokens[size - 1].quoted || tokens[size - 1].text != "{") return false;
   if (size >= 4 && tokens[size - 4].text == "table") return nft_family(tokens[size - 3].text).has_value();
@@ -732,6 +745,9 @@ bool opens_nft_table(std::string_view line) {
 }
 
 void leave_open(NftTable& table, std::string_view why) {
+  const std::uint8_t family = table.key.family;
+  const bool is_followed = family == NFPROTO_IPV4 || family == NFPROTO_IPV6 || family == NFPROTO_INET;
+  if (!is_followed || std::ranges::any_of(table.chains, &NftChain::is_cut_off)) return;
   for (const std::string_view hook : {"prerouting", "input", "forward", "output", "postrouting"}) {
     NftChain& chain = table.chains.emplace_back();
     chain.hook = hook;

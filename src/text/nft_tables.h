@@ -54,6 +54,7 @@ struct NftRule {
   // Of extensions of iptables, which nft 1.0.6 does not print if it has none of iptables' libraries.
   bool lacks_target = false;
   bool may_lack_match = false;  // or has a comment of iptables
+  bool of_command = false;      // nft was given it: in a table of iptables, too, it is not iptables'
 };
 
 // Returns a rule of which nothing is known but its words.
@@ -66,6 +67,10 @@ struct NftChain {
   bool drops = false;  // by its policy
   std::vector<std::string> devices{};
   std::vector<NftRule> rules{};
+  bool is_open = false;  // has rules, or has them at places, that are not known
+
+  // Whether it stands for those that the text may lack.
+  [[nodiscard]] bool is_cut_off() const { return name.ends_with(" [cut off]"); }
 };
 
 // A set or a map.
@@ -82,6 +87,8 @@ struct NftTable {
   bool lost_flags = false;        // it has some, and the text does not say which
   bool lacks_extensions = false;  // of iptables, in some of the rules
   bool has_end = true;
+  bool of_commands = false;    // that changed it, or made it
+  bool assumed_empty = false;  // before the commands
   std::vector<NftChain> chains{};
   std::vector<NftSet> sets{};
   std::size_t other_objects = 0;  // counters, quotas, …

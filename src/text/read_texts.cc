@@ -22,6 +22,7 @@
 #include "text/nft_json.h"
 #include "text/nft_lines.h"
 #include "text/nft_listing.h"
+#include "text/nft_script.h"
 #include "text/pasted_lines.h"
 
 namespace sidetrack {
@@ -77,9 +78,14 @@ class TextsReader {
       const std::size_t first = rest.front().number;
       const auto source = fmt::format("{}:{}", excerpt(text.name), first);
       if (opens_nft_table(rest.front().text)) {
-        add(take_nft_table(rest), source);
+        const bool adds = rest.front().text.find("add table ") != std::string::npos;
+        add(take_nft_table(rest), source, adds);
       } else if (opens_nft_json(rest)) {
         for (NftTable& table : json_of(rest, source)) add(std::move(table), source);
+      } else if (const bool of_both = rest.front().text.find("iptables") != std::string::npos;
+                 script_.take(rest, source)) {
+        has_nft_ = true;
+        if (of_both) continue;
       } else {
         const std::string& line = rest.front().text;
         has_chain = has_chain || (line.starts_with("chain ") && line.ends_with('{'));
@@ -120,17 +126,34 @@ class TextsReader {
     }
   }
 
-  void add(NftTable table, const std::string& source) {
+  // `adds`: add table inet t { … }
+  void add(NftTable table, const std::string& source, bool adds = false) {
     table.source = source;
     mark_changing_sets(table);
+    if (script_.begins_ruleset()) std::erase_if(tables_, &NftTable::of_commands);
     const auto found = std::ranges::find(tables_, table.key, &NftTable::key);
     if (found == tables_.end()) {
       tables_.push_back(std::move(table));
       return;
     }
+    const auto has_objects = [](const NftTable& each) { return !each.chains.empty() || !each.sets.empty(); };
+    if (adds && !has_objects(table)) return;
+    if (found->of_commands && !script_.lists()) {
+      if (has_objects(*found)) leave_open_after_commands(table);
+      *found = std::move(table);
+      return;
+    }
     notes_.push_back(fmt::format("{}: the table {} once more: these rules count, not those before", source,
                                  printable(nft::text(table.key))));
     *found = std::move(table);
+  }
+
+  void leave_open_after_commands(NftTable& table) {
+    notes_.push_back(fmt::format(
+        "{}: the table {} after commands that change it: it is not known whether these lines list it or add to "
+        "it; ask for the output of: nft list ruleset",
+        table.source, printable(nft::text(table.key))));
+    leave_open(table, "[commands before the table]");
   }
 
   // Tells whether a chain that both print has another count of rules, or other targets: they cannot be the same.
@@ -166,7 +189,7 @@ class TextsReader {
   void leave_out_tables_of_iptables() {
     std::vector<std::string> twice;
     std::erase_if(tables_, [&](const NftTable& table) {
-      if (!nft::is_of_iptables(table.key)) return false;
+      if (!nft::is_of_iptables(table.key) || table.of_commands) return false;
       const std::string name = nft::text(table.key);
       const bool is_there = std::ranges::any_of(read_.live, [&](const Live& live) {
         return std::ranges::find(live.chains, name, &LiveChain::table_name) != live.chains.end();
@@ -217,7 +240,16 @@ class TextsReader {
     std::vector<std::string> empty_sets;
     note_left_out();
     leave_open_single_chains();
-    for (const NftTable& table : tables_) {
+    for (NftTable& table : tables_) {
+      if (table.of_commands) mark_changing_sets(table);
+      if (table.assumed_empty)
+        read_.notes.push_back(fmt::format("{}: the table {} is assumed to be empty before these commands of nft",
+                                          table.source, printable(nft::text(table.key))));
+      if (table.of_commands && std::ranges::any_of(table.chains, &NftChain::is_cut_off))
+        read_.notes.push_back(
+            fmt::format("{}: commands of nft change what the text does not show of the table {}: what it "
+                        "does is not known; ask for the output of: nft list ruleset",
+                        table.source, printable(nft::text(table.key))));
       if (!table.has_end)
         read_.notes.push_back(fmt::format("{}: the table {} has no closing brace: its end may be missing", table.source,
                                           printable(nft::text(table.key))));
@@ -275,6 +307,7 @@ class TextsReader {
 
   bool has_nft_ = false;
   std::vector<NftTable> tables_;
+  NftScript script_{tables_};
   std::vector<RulesText> rest_;  // what nft has not printed
   std::vector<std::string> notes_;
   RulesOfTexts read_;

@@ -181,6 +181,53 @@ TEST_F(FromNft, TypesOfAddressesAndPortsOfMapsAreAsInTheKernel) {
   EXPECT_EQ(words(live), words(read_texts({&text, 1}, false).live));
 }
 
+// What nft is given, one command after the other, as its log or a script has it.
+TEST_F(FromNft, CommandsAreAsInTheKernel) {
+  constexpr const char* script =
+      "add table inet istio-proxy-nat\n"
+      "flush table inet istio-proxy-nat\n"
+      "add chain inet istio-proxy-nat prerouting { type nat hook prerouting priority -100 ; }\n"
+      "add chain inet istio-proxy-nat output { type nat hook output priority -100 ; policy accept ; }\n"
+      "add chain inet istio-proxy-nat istio-output\n"
+      "add chain inet istio-proxy-nat istio-in-redirect\n"
+      "add set inet istio-proxy-nat s { type ipv4_addr ; flags interval ; elements = { 10.0.0.0/8, 192.0.2.1 } ; }\n"
+      "add map inet istio-proxy-nat m { type inet_service : verdict ; }\n"
+      "add element inet istio-proxy-nat s { 198.51.100.0/24 }; add element inet istio-proxy-nat m { 22 : accept,\n80 : "
+      "jump istio-in-redirect }\n"
+      "add rule inet istio-proxy-nat istio-in-redirect meta l4proto tcp redirect to :15006\n"
+      "add rule inet istio-proxy-nat output jump istio-output\n"
+      "add rule inet istio-proxy-nat istio-output skuid 1337 return\n"
+      "add rule inet istio-proxy-nat istio-output ip daddr @s counter return comment \"near; or not\"\n"
+      "add rule inet istio-proxy-nat istio-output oifname lo meta l4proto tcp ip daddr != 127.0.0.1/32 tcp dport != { "
+      "53, "
+      "15008 } skgid 1337 jump istio-in-redirect\n"
+      "insert rule inet istio-proxy-nat istio-output index 1 tcp dport vmap @m\n"
+      "insert rule inet istio-proxy-nat istio-output udp dport 53 accept\n"
+      "add rule inet istio-proxy-nat istio-output index 0 meta mark 1 drop\n"
+      "add rule inet istio-proxy-nat prerouting iifname { \"net1\", \"net2\" } return\n"
+      "create table ip x; add chain ip x c { type filter hook input priority filter - 5; policy drop; }\n"
+      "add rule ip x c accept; flush chain ip x c; add rule ip x c ct state established,related accept\n"
+      "add table ip gone; add chain ip gone c; delete table ip gone\n"
+      "add table ip nat; add chain ip nat out { type nat hook output priority 0; }\n"
+      "add rule ip nat out meta skuid != 1337 tcp dport 80 redirect to :15001\n";
+  const Namespace ns;
+  ns.must({"nft", "-f", "-"}, script);
+  const std::vector<Live> live = in_kernel(ns);
+  const RulesText text{"script", script};
+  const std::vector<Live> read = read_texts({&text, 1}, false).live;
+  expect_same(live, read);
+  const auto words = [](const std::vector<Live>& all) {
+    std::set<std::string> words;
+    for (const Live& each : all) {
+      for (const LiveChain& chain : each.chains) {
+        for (const LiveRule& rule : chain.rules) words.insert(iptables_words(rule.rule));
+      }
+    }
+    return words;
+  };
+  EXPECT_EQ(words(live), words(read));
+}
+
 TEST_F(FromNft, RandomRulesAreAskedAsInTheKernel) {
   std::size_t decided = 0, asked = 0;
   for (unsigned index = 0; index < amount("SIDETRACK_TEXTS", 12); ++index) {
