@@ -129,9 +129,10 @@ bool is_whole_command(std::string_view kind, std::span<const NftToken> tokens) {
   return kind == "rule" && std::ranges::any_of(read_nft_rule(body).statements, is_understood);
 }
 
+// nft 1.0.6 counts an index among the rules that it has flushed in the same run, too.
 void flush(NftChain& chain) {
+  chain.is_open = chain.is_open || !chain.rules.empty();
   chain.rules.clear();
-  chain.is_open = false;
 }
 
 // Leaves open what the rules before and behind the known ones are.
@@ -164,6 +165,7 @@ std::optional<NftScript::Command> NftScript::command_in(Tokens tokens) const {
     if (!has_kind && !(has_verb && of_nft > 0 && i == 0)) continue;  // nft add inet t c accept
     if (!has_verb && i > 0) continue;                                // table inet t
     Command command{has_verb ? unquoted(tokens, i) : "add", has_kind ? kind : "rule"};
+    command.tokens = tokens.subspan(i);
     command.rest = tokens.subspan(i + (has_verb ? 1U : 0U) + (has_kind ? 1U : 0U));
     const auto family = nft_family(unquoted(command.rest, 0));
     command.family = family.value_or(NFPROTO_IPV4);
@@ -228,14 +230,13 @@ bool NftScript::take(std::span<const PastedLine>& lines, const std::string& sour
   is_cut_ = is_cut_ || open > 0;
   const NftTokens tokens = tokens_of_script(text);
   for (Tokens rest = tokens; !rest.empty();) {
-    const Tokens each = take_command(rest);
-    if (const auto command = command_in(each)) apply(*command, each.subspan(words_of_nft(each)));
+    if (const auto command = command_in(take_command(rest))) apply(*command);
   }
   follows_error_ = false;
   return true;
 }
 
-void NftScript::apply(const Command& command, Tokens tokens) {
+void NftScript::apply(const Command& command) {
   if (command.kind == "ruleset") {
     const bool of_all = command.rest.empty();
     std::erase_if(tables_, [&](const NftTable& each) { return of_all || each.key.family == command.family; });
@@ -250,9 +251,9 @@ void NftScript::apply(const Command& command, Tokens tokens) {
                                                : table_of({NFPROTO_INET, "[not known]"});
   const bool is_done = is_known && (of_table                  ? change_table(table, command)
                                     : command.kind == "chain" ? change_chain(table, command)
-                                    : command.kind == "rule"  ? change_rule(table, command, tokens)
+                                    : command.kind == "rule"  ? change_rule(table, command)
                                                               : change_set(table, command));
-  if (!is_done) leave_table_open(table, nft_words(tokens));
+  if (!is_done) leave_table_open(table, nft_words(command.tokens));
 }
 
 void NftScript::remove_table(const Command& command) {
@@ -264,6 +265,7 @@ void NftScript::remove_table(const Command& command) {
 
 bool NftScript::change_table(NftTable& table, const Command& command) {
   if (command.verb == "flush") {
+    table.is_flushed = true;
     table.assumed_empty = false;
     for (NftChain& each : table.chains) {
       if (!each.is_cut_off()) flush(each);
@@ -297,7 +299,7 @@ bool NftScript::change_chain(NftTable& table, const Command& command) {
   return true;
 }
 
-bool NftScript::change_rule(NftTable& table, const Command& command, Tokens tokens) const {
+bool NftScript::change_rule(NftTable& table, const Command& command) const {
   if (!is_name(command.rest)) return false;
   NftChain& chain = chain_of(table, command.rest[0].text);
   Tokens rest = command.rest.subspan(1);
@@ -305,11 +307,14 @@ bool NftScript::change_rule(NftTable& table, const Command& command, Tokens toke
   const bool has_place = rest.size() > 1 && (place == "index" || place == "position" || place == "handle");
   // Counted from 0. Handles are not known.
   const auto index = has_place && place == "index" ? to_number<std::size_t>(rest[1].text) : std::nullopt;
-  if (has_place) rest = rest.subspan(2);
+  if (has_place) {
+    rest = rest.subspan(2);
+    table.assumed_empty = table.assumed_empty || table.is_flushed;
+  }
   const std::string_view verb = command.verb;
   const bool inserts = verb == "insert", adds = verb == "add" || verb == "create";
   const bool is_anywhere = has_place && (!index || *index >= chain.rules.size() || chain.is_open);
-  if (is_anywhere || !(has_place || inserts || adds)) return leave_chain_open(chain, nft_words(tokens)), true;
+  if (is_anywhere || !(has_place || inserts || adds)) return leave_chain_open(chain, nft_words(command.tokens)), true;
   const auto at = static_cast<std::ptrdiff_t>(index.value_or(0));
   if (verb == "delete" || verb == "destroy") return chain.rules.erase(chain.rules.begin() + at), true;
   if (rest.empty()) return false;

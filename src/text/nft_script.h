@@ -36,18 +36,18 @@ class NftScript {
     std::string_view verb, kind;
     std::uint8_t family = 0;
     std::string_view name{};  // of the table
-    Tokens rest{};            // what follows it
+    Tokens tokens{}, rest{};  // all of it, and what follows the table's name
   };
 
   [[nodiscard]] bool knows(std::string_view table_of_ipv4) const;
   [[nodiscard]] std::optional<Command> command_in(Tokens tokens) const;
   [[nodiscard]] bool has_command(const std::string& line) const;
   [[nodiscard]] bool goes_on(const std::string& text, bool is_open, const PastedLine& next) const;
-  void apply(const Command& command, Tokens tokens);
+  void apply(const Command& command);
   void remove_table(const Command& command);
   static bool change_table(NftTable& table, const Command& command);
   static bool change_chain(NftTable& table, const Command& command);
-  bool change_rule(NftTable& table, const Command& command, Tokens tokens) const;
+  bool change_rule(NftTable& table, const Command& command) const;
   static bool change_set(NftTable& table, const Command& command);
   NftTable& table_of(const nft::TableKey& key);
   static NftChain& chain_of(NftTable& table, std::string_view name);

@@ -67,7 +67,7 @@ struct NftChain {
   bool drops = false;  // by its policy
   std::vector<std::string> devices{};
   std::vector<NftRule> rules{};
-  bool is_open = false;  // has rules, or has them at places, that are not known
+  bool is_open = false;  // has, or had, rules at places that are not known
 
   // Whether it stands for those that the text may lack.
   [[nodiscard]] bool is_cut_off() const { return name.ends_with(" [cut off]"); }
@@ -89,6 +89,7 @@ struct NftTable {
   bool has_end = true;
   bool of_commands = false;    // that changed it, or made it
   bool assumed_empty = false;  // before the commands
+  bool is_flushed = false;     // by them
   std::vector<NftChain> chains{};
   std::vector<NftSet> sets{};
   std::size_t other_objects = 0;  // counters, quotas, …
