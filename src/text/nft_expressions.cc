@@ -474,6 +474,9 @@ class RuleMaker {
     for (const std::string_view without_effect : {"priority", "nftrace", "pkttype", "secmark"}) {
       if (is_key(to, "meta", without_effect)) return words(text_effect, statement.words), true;
     }
+    for (const std::string_view without_effect : {"event", "label", "secmark"}) {
+      if (is_key(to, "ct", without_effect)) return words(text_effect, statement.words), true;
+    }
     const auto key = to.word != "payload" ? key_of(to) : std::nullopt;
     if (!key) return false;
     const NftNode value = of_iptables_ ? with_mask_first(statement.parts[1]) : statement.parts[1];

@@ -130,7 +130,8 @@ NftNode statement_node(std::string_view word, const json& value) {
 
 // ---- Words.
 
-// Gives the text that nft prints without -j. A | separates the parts; a part with a missing member is omitted.
+// Gives the text that nft prints without -j. A | separates the parts; a part with a missing member is omitted, and one
+// with a member that is there but has a ! here, or that has a ? here and is false or 0.
 struct Written {
   std::string_view word, form;
 };
@@ -142,6 +143,7 @@ constexpr Written written[] = {
     {"rt", "rt {key}"},
     {"socket", "socket {key}"},
     {"fib", "fib {flags} {result}"},
+    {"ipsec", "ipsec {dir}| spnum {?spnum}| {family}| {key}"},
     {"exthdr", "exthdr {name}| {field}"},
     {"tcp option", "tcp option {name}| {field}"},
     {"numgen", "numgen {mode} mod {mod}| offset {offset}"},
@@ -153,8 +155,11 @@ constexpr Written written[] = {
     {"set", "{op} {set} {elem}"},
     {"vmap", "{key} vmap {data}"},
     {"mangle", "{key} set {value}"},
-    {"limit", "limit rate {rate}/{per}| burst {burst} packets"},
-    {"quota", "quota {val} {val_unit}"},
+    {"limit",
+     "limit rate| over{?inv}| {rate}| {rate_unit}|/{per}| burst {burst}{!burst_unit} packets| burst {burst} "
+     "{burst_unit}"},
+    {"quota", "quota| over{?inv}| {val} {val_unit}"},
+    {"ct count", "ct count| over{?inv}| {val}"},
     {"log", "log| prefix \"{prefix}\"| level {level}| group {group}"},
     {"reject", "reject| with {type}| type {expr}"},
     {"queue", "queue| flags {flags}| to {num}"},
@@ -172,6 +177,14 @@ std::string joined(const json& list, std::string_view between) {
   return words;
 }
 
+// Tells whether nft omits the operation: not behind one on bits, ip frag-off & 8191 == 0.
+bool is_implied(const json& object, const json& operation) {
+  if (operation == "in") return true;
+  const auto left = operation == "==" ? object.find("left") : object.end();
+  const bool is_simple = left == object.end() || !left->is_object();
+  return operation == "==" && (is_simple || !(left->contains("&") || left->contains("|") || left->contains("^")));
+}
+
 // Fills in the members. Returns an empty string if the object lacks one.
 std::string filled_part(std::string_view form, const json& object) {
   std::string words;
@@ -179,10 +192,15 @@ std::string filled_part(std::string_view form, const json& object) {
     const auto open = std::min(form.find('{'), form.size()), close = std::min(form.find('}', open), form.size());
     words += form.substr(0, open);
     if (open == form.size()) break;
-    const auto found = object.find(form.substr(open + 1, close - open - 1));
-    if (found == object.end() || *found == "==" || *found == "in") return {};
-    words += words_of(*found);
-    form.remove_prefix(close + 1);
+    std::string_view name = form.substr(open + 1, close - open - 1);
+    const bool must_lack = name.starts_with('!'), must_hold = name.starts_with('?');
+    if (must_lack || must_hold) name.remove_prefix(1);
+    const auto found = object.find(name);
+    if (must_lack != (found == object.end()) || (name == "op" && is_implied(object, *found))) return {};
+    const std::string value = must_lack ? "" : words_of(*found);
+    if (must_hold && (value == "missing" || value == "0")) return {};
+    if (!must_hold || value != "exists") words += value;
+    form.remove_prefix(std::min(close + 1, form.size()));
   }
   return words;
 }
@@ -207,6 +225,7 @@ std::string words_of(const std::string& word, const json& value) {
 
 std::string words_of(const json& value) {
   if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value == true ? "exists" : "missing";  // tcp option maxseg exists
   if (value.is_array()) return joined(value, ",");
   if (value.is_object() && value.size() == 1) return words_of(value.begin().key(), value.front());
   return value.dump(-1, ' ', false, json::error_handler_t::replace);

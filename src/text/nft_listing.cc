@@ -347,7 +347,13 @@ class StatementReader {
     if (text(1) == "count") return taken("ct count", text(2) == "over" ? 4 : 3);
     const bool is_object =
         text(2) == "set" && (text(1) == "helper" || text(1) == "timeout" || text(1) == "expectation");
-    return is_object ? taken("ct helper", 4) : expression_statement();
+    if (is_object) return taken("ct helper", 4);
+    if (text(1) != "event" || text(2) != "set") return expression_statement();
+    skip(3);
+    do {  // new,destroy
+      skip(1);
+    } while (accept(","));
+    return taken("ct helper", 0);
   }
   // xt target "REDIRECT": an extension of iptables of which nft says no more
   Read xt() {
@@ -439,7 +445,10 @@ class StatementReader {
     }
     const bool is_status = text() == "dnat" || text() == "snat";  // ct status dnat
     if ((is_one_of(text(), beginnings) && !is_status) || text() == "}" || text() == "{") return {};
-    return next();
+    Read value = next();
+    if (text() == "-" && !tokens_[at_].spaced && skip(1) && !ends())
+      value->word += "-" + next()->word;  // "08:00"-"17:00"
+    return value;
   }
 
   Read key() {

@@ -23,6 +23,14 @@ constexpr Unit units[] = {{1, "sec", "second"},
                           {24 * 60 * 60, "day", "day"},
                           {7 * 24 * 60 * 60, nullptr, "week"}};
 
+// 100 mbytes, as nft has it
+std::string bytes_words(std::uint64_t bytes) {
+  constexpr const char* byte_units[] = {"bytes", "kbytes", "mbytes"};
+  std::size_t unit = 0;
+  for (; unit < 2 && bytes >= 1024 && bytes % 1024 == 0; ++unit) bytes /= 1024;
+  return fmt::format("{} {}", bytes, byte_units[unit]);
+}
+
 }  // namespace
 
 std::string limit_words(const RawExpression& limit, bool native) {
@@ -33,8 +41,9 @@ std::string limit_words(const RawExpression& limit, bool native) {
   const bool counts_packets = limit.u32(NFTA_LIMIT_TYPE) == NFT_LIMIT_PKTS;
   if (unit == std::end(units) || (flags & ~unsigned{NFT_LIMIT_F_INV}) != 0) return limit.words();
   if (native) {
-    return fmt::format("limit rate {}{}{}/{} burst {} {}", flags != 0 ? "over " : "", rate,
-                       counts_packets ? "" : " bytes", unit->of_nft, burst, counts_packets ? "packets" : "bytes");
+    return fmt::format("limit rate {}{}/{} burst {}", flags != 0 ? "over " : "",
+                       counts_packets ? fmt::format("{}", rate) : bytes_words(rate), unit->of_nft,
+                       counts_packets ? fmt::format("{} packets", burst) : bytes_words(burst));
   }
   constexpr std::uint32_t usual_burst = 5;
   if (!counts_packets || flags != 0 || unit->of_iptables == nullptr) return limit.words();
@@ -69,7 +78,7 @@ std::string log_words(const RawExpression& log, bool native) {
 std::string condition_words(const RawExpression& condition) {
   if (condition.name() == "quota" && condition.has(NFTA_QUOTA_BYTES)) {
     const bool is_over = (condition.u32(NFTA_QUOTA_FLAGS) & NFT_QUOTA_F_INV) != 0;
-    return fmt::format("quota {}{} bytes", is_over ? "over " : "", condition.u64(NFTA_QUOTA_BYTES));
+    return fmt::format("quota {}{}", is_over ? "over " : "", bytes_words(condition.u64(NFTA_QUOTA_BYTES)));
   }
   if (condition.name() == "connlimit" && condition.has(NFTA_CONNLIMIT_COUNT)) {
     const bool is_over = (condition.u32(NFTA_CONNLIMIT_FLAGS) & NFT_CONNLIMIT_F_INV) != 0;

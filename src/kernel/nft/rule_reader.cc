@@ -644,8 +644,10 @@ class Reader {
       if (const auto mark = constant<std::uint32_t>(source, false)) return effect(SetConnmark{*mark, 0xffffffff});
     }
     const bool is_harmless = key == NFT_CT_LABELS || key == NFT_CT_EVENTMASK || key == NFT_CT_SECMARK;
+    const auto events = key == NFT_CT_EVENTMASK ? constant<std::uint32_t>(source, false) : std::nullopt;
     if (is_harmless && from != nullptr)
-      return effect(NonTerminating{words(Value{.of = Value::Of::ct, .key = key}) + " set " + words(*from)});
+      return effect(NonTerminating{words(Value{.of = Value::Of::ct, .key = key}) + " set " +
+                                   (events ? event_words(*events) : words(*from))});
     opaque(e.words());
   }
 

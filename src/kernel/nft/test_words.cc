@@ -34,6 +34,7 @@ constexpr HeaderField header_fields[] = {
     {"ip ecn", nh, 1, 1, Family::ipv4, {}, 0x03, true},
     {"ip length", nh, 2, 2, Family::ipv4},
     {"ip id", nh, 4, 2, Family::ipv4},
+    {"ip frag-off", nh, 6, 2, Family::ipv4},
     {"ip ttl", nh, 8, 1, Family::ipv4},
     {"ip6 dscp", nh, 0, 2, Family::ipv6, {}, 0x0fc0, true},
     {"ip6 length", nh, 4, 2, Family::ipv6},
@@ -46,8 +47,11 @@ constexpr HeaderField header_fields[] = {
     {"icmpv6 code", th, 1, 1, {}, Protocol::icmpv6},
     {"udp length", th, 4, 2, {}, Protocol::udp},
     {"tcp sequence", th, 4, 4, {}, Protocol::tcp},
+    {"tcp ackseq", th, 8, 4, {}, Protocol::tcp},
+    {"tcp doff", th, 12, 1, {}, Protocol::tcp, 0xf0},
     {flags_of_tcp, th, 13, 1, {}, Protocol::tcp},
     {"tcp window", th, 14, 2, {}, Protocol::tcp},
+    {"tcp urgptr", th, 18, 2, {}, Protocol::tcp},
 };
 
 struct NamedValue {
@@ -58,7 +62,14 @@ struct NamedValue {
 constexpr NamedValue named_values[] = {{Value::Of::meta, NFT_META_PKTTYPE, PACKET_HOST, "host"},
                                        {Value::Of::meta, NFT_META_PKTTYPE, PACKET_BROADCAST, "broadcast"},
                                        {Value::Of::meta, NFT_META_PKTTYPE, PACKET_MULTICAST, "multicast"},
-                                       {Value::Of::meta, NFT_META_PKTTYPE, PACKET_OTHERHOST, "other"}};
+                                       {Value::Of::meta, NFT_META_PKTTYPE, PACKET_OTHERHOST, "other"},
+                                       {Value::Of::meta, NFT_META_TIME_DAY, 0, "\"Sunday\""},
+                                       {Value::Of::meta, NFT_META_TIME_DAY, 1, "\"Monday\""},
+                                       {Value::Of::meta, NFT_META_TIME_DAY, 2, "\"Tuesday\""},
+                                       {Value::Of::meta, NFT_META_TIME_DAY, 3, "\"Wednesday\""},
+                                       {Value::Of::meta, NFT_META_TIME_DAY, 4, "\"Thursday\""},
+                                       {Value::Of::meta, NFT_META_TIME_DAY, 5, "\"Friday\""},
+                                       {Value::Of::meta, NFT_META_TIME_DAY, 6, "\"Saturday\""}};
 
 struct NamedBit {
   std::uint32_t bit;
@@ -71,6 +82,10 @@ constexpr NamedBit statuses[] = {{IPS_EXPECTED, "expected"},   {IPS_SEEN_REPLY, 
 constexpr NamedBit tcp_flag_names[] = {{1, "fin"},  {2, "syn"},  {4, "rst"},  {8, "psh"},
                                        {16, "ack"}, {32, "urg"}, {64, "ecn"}, {128, "cwr"}};
 
+constexpr NamedBit event_bits[] = {{1, "new"},      {2, "related"},    {4, "destroy"}, {8, "reply"},
+                                   {16, "assured"}, {32, "protoinfo"}, {64, "helper"}, {128, "mark"},
+                                   {256, "seqadj"}, {512, "secmark"},  {1024, "label"}};
+
 // "syn | ack"; nothing if bits are left that have no name.
 std::optional<std::string> bit_names(std::uint32_t bits, std::span<const NamedBit> names, const char* between) {
   std::string text;
@@ -82,9 +97,9 @@ std::optional<std::string> bit_names(std::uint32_t bits, std::span<const NamedBi
   return bits == 0 ? std::optional(text) : std::nullopt;
 }
 
-const HeaderField* header_field(const Value& value, Families families, std::optional<Protocol> protocol) {
+const HeaderField* header_field(const Value& value, std::uint32_t mask, Families families,
+                                std::optional<Protocol> protocol) {
   if (value.of != Value::Of::payload) return nullptr;
-  const std::uint32_t mask = value.changed() && value.size <= 4 ? number_of(value, value.mask) : 0;
   const auto* found = std::ranges::find_if(header_fields, [&](const HeaderField& each) {
     return each.base == value.key && each.offset == value.offset && each.size == value.size && each.mask == mask &&
            (!each.family || families == Families(*each.family)) && (!each.protocol || protocol == each.protocol);
@@ -137,6 +152,11 @@ std::string one(const Value& value, const std::string& bytes, const HeaderField*
     return fmt::format("{}", Data::text(bytes).from_network<std::uint64_t>());
   if (bytes.size() != value.size || bytes.size() > 4) return "0x" + hex(bytes);
   std::uint32_t number = number_of(value, bytes);
+  if (value.is_meta(NFT_META_TIME_HOUR)) {  // since midnight UTC
+    const std::uint32_t seconds = number % 60;
+    return fmt::format("\"{:02}:{:02}{}\"", number / 3600, number / 60 % 60,
+                       seconds != 0 ? fmt::format(":{:02}", seconds) : "");
+  }
   const auto* named = std::ranges::find_if(named_values, [&](const NamedValue& each) {
     return each.of == value.of && each.key == value.key && each.number == number;
   });
@@ -149,15 +169,24 @@ std::string one(const Value& value, const std::string& bytes, const HeaderField*
 
 }  // namespace
 
+std::string event_words(std::uint32_t events) {
+  return bit_names(events, event_bits, ",").value_or(fmt::format("{:#x}", events));
+}
+
 std::string test_words(const Value& value, std::span<const Bounds> bounds, bool negated, Families families,
                        std::optional<Protocol> protocol) {
   if (const auto names = status_names(value, bounds)) return fmt::format("ct status {}{}", negated ? "" : "! ", *names);
-  const HeaderField* field = header_field(value, families, protocol);
+  const std::uint32_t mask = value.changed() && value.size <= 4 ? number_of(value, value.mask) : 0;
+  const HeaderField* field = header_field(value, mask, families, protocol);
+  // ip frag-off & 0x1fff: the mask is of no field
+  const HeaderField* whole = field == nullptr ? header_field(value, 0, families, protocol) : nullptr;
   Value plain = value;
   plain.mask.clear();
   const bool is_masked = value.changed() && field == nullptr;
   const bool is_plain_mask = is_masked && value.xor_value.find_first_not_of('\0') == std::string::npos;
-  std::string text = field != nullptr ? std::string(field->words) : words(is_plain_mask ? plain : value);
+  std::string text = field != nullptr                    ? std::string(field->words)
+                     : whole != nullptr && is_plain_mask ? std::string(whole->words)
+                                                         : words(is_plain_mask ? plain : value);
   if (is_plain_mask) text += " & " + one(value, value.mask, nullptr);
   text += negated ? " != " : is_masked ? " == " : " ";
   std::string list;

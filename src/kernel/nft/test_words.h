@@ -16,4 +16,7 @@ namespace sidetrack::nft {
 [[nodiscard]] std::string test_words(const Value& value, std::span<const Bounds> bounds, bool negated,
                                      Families families, std::optional<Protocol> protocol);
 
+// new,destroy: events of connections, as in `ct event set`
+[[nodiscard]] std::string event_words(std::uint32_t events);
+
 }  // namespace sidetrack::nft

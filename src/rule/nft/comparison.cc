@@ -65,7 +65,7 @@ constexpr Key ct_keys[] = {
     {NFT_CT_MARK, "mark", 4},           {NFT_CT_SECMARK, "secmark", 4},     {NFT_CT_EXPIRATION, "expiration", 4},
     {NFT_CT_HELPER, "helper", 16},      {NFT_CT_L3PROTOCOL, "l3proto", 1},  {NFT_CT_PROTOCOL, "protocol", 1},
     {NFT_CT_LABELS, "label", 16},       {NFT_CT_ZONE, "zone", 2},           {NFT_CT_ID, "id", 4},
-    {NFT_CT_PROTO_SRC, "proto-src", 2}, {NFT_CT_PROTO_DST, "proto-dst", 2},
+    {NFT_CT_PROTO_SRC, "proto-src", 2}, {NFT_CT_PROTO_DST, "proto-dst", 2}, {NFT_CT_EVENTMASK, "event", 0},
 };
 const Key* find(std::span<const Key> keys, std::uint32_t number) {
   const auto found = std::ranges::find(keys, number, &Key::number);
@@ -162,7 +162,8 @@ bool is_whole(const Value& value) {
 }  // namespace
 
 std::uint32_t number_of(const Value& value, const std::string& bytes) {
-  const bool network = value.in_network_order() || value.is_meta(NFT_META_PROTOCOL);
+  const bool network = value.in_network_order() || value.is_meta(NFT_META_PROTOCOL) ||
+                       value.is_meta(NFT_META_PRANDOM) || value.is_ct(NFT_CT_ID);
   std::uint32_t number = 0;
   if (network || std::endian::native == std::endian::big) {
     for (const char byte : bytes) number = number << 8 | static_cast<unsigned char>(byte);

@@ -701,6 +701,17 @@ TEST(NftReader, WordsOfConditions) {
                                          number(NFTA_QUOTA_FLAGS, NFT_QUOTA_F_INV)) +
                  accept),
             " quota over 1000 bytes -j ACCEPT");
+  EXPECT_EQ(read(expression("quota", attribute(NFTA_QUOTA_BYTES, net(std::uint64_t{100 << 20}))) + accept),
+            " quota 100 mbytes -j ACCEPT");
+  EXPECT_EQ(read(ct(NFT_CT_ID) + eq(net(std::uint32_t{5})) + accept), " ct id 5 -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_PRANDOM) + eq(net(std::uint32_t{7})) + accept), " meta random 7 -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_TIME_HOUR) + eq(host(8 * 3600 + 30)) + accept), " meta hour \"08:00:30\" -j ACCEPT");
+  EXPECT_EQ(read(meta(NFT_META_TIME_DAY, 1) + eq("\1") + accept), " meta day \"Monday\" -j ACCEPT");
+  EXPECT_EQ(read(tcp_expressions + transport(12, 1) + bitwise("\xf0", std::string(1, '\0')) + eq("\xa0") + accept),
+            " -p tcp tcp doff 10 -j ACCEPT");
+  EXPECT_EQ(read(tcp_expressions + transport(8, 4) + eq(net(std::uint32_t{9})) + accept),
+            " -p tcp tcp ackseq 9 -j ACCEPT");
+  EXPECT_EQ(read(load(host(5)) + ct_set(NFT_CT_EVENTMASK) + accept), " ct event set new,destroy |  -j ACCEPT");
   EXPECT_EQ(read(expression("connlimit", number(NFTA_CONNLIMIT_COUNT, 10)) + accept), " ct count 10 -j ACCEPT");
   EXPECT_EQ(read(expression("queue", attribute(NFTA_QUEUE_NUM, net(std::uint16_t{3})) +
                                          attribute(NFTA_QUEUE_TOTAL, net(std::uint16_t{2})) +

@@ -116,6 +116,11 @@ TEST(NftText, KeepsWhatItDoesNotUnderstand) {
   EXPECT_THAT(rule("tcp dport accept"), Not(IsEmpty()));
 }
 
+TEST(NftText, KeepsRangesOfTextsTogether) {
+  EXPECT_THAT(rule("meta hour \"08:00\"-\"17:00\" drop"), ElementsAre("-A c meta hour \"08:00\"-\"17:00\" -j DROP"));
+  EXPECT_THAT(rule("ct event set new,destroy drop"), ElementsAre("-A c ct event set new,destroy", "-A c -j DROP"));
+}
+
 TEST(NftText, LeavesOpenWhatMayDecide) {
   EXPECT_THAT(rule("xyzzy to :123"), ElementsAre("-A c xyzzy to :123"));
   for (const std::string_view words : {"xyzzy to :123", "frobnicate", "flow add @ft", "frobnicate counter",
@@ -443,6 +448,26 @@ TEST(NftText, WritesWhatItDoesNotUnderstandOfJsonAsNft) {
       written(R"({"match": {"op": "==", "left": {"rt": {"key": "mtu"}}, "right": {"set": [1, {"range": [3, 4]}]}}})"),
       "rt mtu { 1, 3-4 }");
   EXPECT_EQ(written(R"({"limit": {"rate": 5, "per": "minute", "burst": 7}})"), "limit rate 5/minute burst 7 packets");
+  EXPECT_EQ(written(R"({"limit": {"rate": 5, "rate_unit": "mbytes", "per": "second", "burst": 6, "burst_unit": "kbytes",
+                       "inv": true}})"),
+            "limit rate over 5 mbytes/second burst 6 kbytes");
+  EXPECT_EQ(written(R"({"limit": {"rate": 5, "per": "day", "burst": 7, "inv": false}})"),
+            "limit rate 5/day burst 7 packets");
+  EXPECT_EQ(written(R"({"quota": {"val": 100, "val_unit": "mbytes", "inv": true}})"), "quota over 100 mbytes");
+  EXPECT_EQ(written(R"({"ct count": {"val": 20, "inv": true}})"), "ct count over 20");
+  EXPECT_EQ(written(R"({"ct count": {"val": 20}})"), "ct count 20");
+  EXPECT_EQ(
+      written(R"({"match": {"op": "==", "left": {"ipsec": {"dir": "in", "family": "ip", "key": "saddr", "spnum": 0}},
+                       "right": "192.0.2.1"}})"),
+      "ipsec in ip saddr 192.0.2.1");
+  EXPECT_EQ(written(R"({"match": {"op": "==", "left": {"tcp option": {"name": "maxseg"}}, "right": true}})"),
+            "tcp option maxseg exists");
+  EXPECT_EQ(
+      written(R"({"match": {"op": "==", "left": {"&": [{"payload": {"protocol": "ip", "field": "frag-off"}}, 8191]},
+                       "right": 0}})"),
+      "ip frag-off & 8191 == 0");
+  EXPECT_EQ(written(R"({"mangle": {"key": {"ct": {"key": "event"}}, "value": ["new", "destroy"]}})"),
+            "ct event set new,destroy");
   EXPECT_EQ(written(R"({"queue": {"num": 3}})"), "queue to 3");
   EXPECT_EQ(written(R"({"dnat": {"addr": "10.0.0.1", "port": {"map": {"key": {"payload": {"protocol": "tcp",
                        "field": "dport"}}, "data": {"set": [[80, 8080]]}}}}})"),
