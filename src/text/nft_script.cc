@@ -70,9 +70,8 @@ std::string without_shell(std::string_view text) {
     const std::string_view before = std::string_view(made).substr(0, made.find_last_not_of(' ') + 1);
     const std::string_view word = before.substr(before.rfind(' ') + 1);
     const bool opens_command = quote == '\0' && !quoted && (is_nft(word) || word.starts_with('-'));
-    if (!escaped && c == '\'' && !quoted && quote != '"') {
-      quote = quote == c ? '\0' : c;
-    } else if (!escaped && c == '"' && (quote == c || opens_command)) {
+    const bool is_of_shell = c == '\'' ? !quoted && quote != '"' : c == '"' && (quote == c || opens_command);
+    if (!escaped && is_of_shell) {
       quote = quote == c ? '\0' : c;
     } else if (quote == '\0' && !quoted && (text.substr(i).starts_with("&&") || text.substr(i).starts_with("||"))) {
       made += ';';

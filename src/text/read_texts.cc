@@ -88,6 +88,8 @@ class TextsReader {
         if (of_both) continue;
       } else {
         const std::string& line = rest.front().text;
+        if (line.starts_with("include \""))
+          notes_.push_back(fmt::format("{}: what '{}' loads is not read: give that file, too", source, excerpt(line)));
         has_chain = has_chain || (line.starts_with("chain ") && line.ends_with('{'));
         depth += opened_braces(line);
         if (depth < 0 && !closes) closes = first;
