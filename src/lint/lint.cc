@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "lint/effects.h"
 #include "lint/invariants.h"
@@ -252,7 +253,7 @@ void for_each_pair(Regions& regions, Regions::Node first, Regions::Node second, 
   });
 }
 
-// What is captured by our rules alone, and not by all.
+// What is captured by our rules alone, and not by all; what those alone leave unknown.
 Findings taken_by_others(Regions& regions, const Proxy& proxy) {
   std::vector<std::uint16_t> ports = proxy.outbound_ports;
   ports.insert(ports.end(), proxy.inbound_ports.begin(), proxy.inbound_ports.end());
@@ -260,16 +261,21 @@ Findings taken_by_others(Regions& regions, const Proxy& proxy) {
   const Regions::Node ours = regions.of(1, Scope::ordinary);
   Invariant invariant;
   invariant.code = Code::taken_by_others;
-  invariant.remedy = "make an exception in the rule of the other program, or leave this traffic out";
   std::map<std::pair<Value, Leaf>, Violation> found;  // by way and how it ends
+  std::set<Leaf> unknown;                             // by our rules alone
   for_each_pair(regions, all, ours, [&](const Box& box, const Box& whole, Leaf a, Leaf b) {
-    const auto taken = [&](Leaf one) { return is_taken(regions.decision(one).ending, box, ports, regions.sets()); };
-    if (regions.by_ending(a) == regions.by_ending(b) || !taken(b) || taken(a)) return;
+    const auto is_known = [&](Leaf one) { return regions.decision(one).ending.kind != Outcome::Kind::unknown; };
+    const auto ends_there = [&](const Ending& one) { return is_taken(one, box, ports, regions.sets()); };
+    const auto taken = [&](Leaf one) { return ends_there(regions.decision(one).ending); };
+    const std::vector<Ending>& either = regions.decision(b).ending.either;
+    const bool is_open = !is_known(a) && !is_known(b) && (either.empty() || std::ranges::any_of(either, ends_there));
+    if (is_open) unknown.insert(a);
+    if (!is_open && (regions.by_ending(a) == regions.by_ending(b) || !taken(b) || taken(a))) return;
     const double share = share_of(regions.sets(), box, whole);
     const Value way = regions.sets().intervals(box[index(Field::way)]).front().first;
     Violation& known = found[{way, a}];
     if (known.invariant != nullptr && known.share >= share) return;
-    known = {&invariant, box, a, share, regions.decision(a).ending.kind != Outcome::Kind::unknown};
+    known = {&invariant, box, a, share, is_known(a)};
   });
   Listed listed(regions);
   for (const auto& [key, one] : found) {
@@ -277,7 +283,10 @@ Findings taken_by_others(Regions& regions, const Proxy& proxy) {
     const Value way = value(Field::way);
     const char* colon = way == static_cast<Value>(Direction::lo) ? ":" : "";
     invariant.about = fmt::format("{}{} {}", way_words(way), colon, protocol_words(value(Field::protocol)));
-    invariant.asked = "the sidecar's rules alone capture it";
+    const bool is_open = unknown.contains(key.second);
+    invariant.asked = is_open ? "the sidecar's rules alone may capture it" : "the sidecar's rules alone capture it";
+    invariant.remedy = is_open ? "'sidetrack show' prints the rule"
+                               : "make an exception in the rule of the other program, or leave this traffic out";
     listed.add(one);
   }
   return listed.take();

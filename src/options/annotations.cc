@@ -242,6 +242,12 @@ AnnotationNames read_of_pod() {
 
 }  // namespace
 
+bool has_group_names(const Names& names) {
+  const auto is_name = [](const std::string& group) { return !to_number<std::uint32_t>(group); };
+  return std::ranges::any_of(names.owner_groups.list, is_name) ||
+         std::ranges::any_of(names.owner_groups_exclude, is_name);
+}
+
 bool is_read_of_pod(std::string_view name) {
   static const AnnotationNames read = read_of_pod();
   return name != status_annotation && std::ranges::find(read, name) != read.end();
@@ -288,9 +294,7 @@ void add_variable(const Flag& flag, std::string_view name, std::string_view valu
   if (value.starts_with('@')) options::refuse(given, "the values themselves, not the name of a file");
   CommandLine line;
   flag.set(line, given);
-  const auto is_number = [](const std::string& group) { return to_number<std::uint32_t>(group).has_value(); };
-  if (!std::ranges::all_of(line.names.owner_groups.list, is_number) ||
-      !std::ranges::all_of(line.names.owner_groups_exclude, is_number))
+  if (has_group_names(line.names))
     options::refuse(given, "gids: the names of groups are known only in the image of the pod");
   result.options.push_back(fmt::format("{}={}", option, value));
   // Which servers the pod is to ask is not known yet when it is given its network.

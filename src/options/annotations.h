@@ -88,6 +88,9 @@ struct Interception {
   std::vector<std::string> warnings{};  // see unknown_annotations()
 };
 
+// Whether groups are asked for by name: only the pod's image tells their numbers.
+[[nodiscard]] bool has_group_names(const Names& names);
+
 // Whether an annotation of that name says something of a pod's traffic, or whether it is injected.
 [[nodiscard]] bool is_read_of_pod(std::string_view name);
 

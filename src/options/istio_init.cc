@@ -140,13 +140,17 @@ void check_variable(std::string_view name, std::string_view value, std::string_v
         fmt::format("{}: '{}': expected the values themselves, not the name of a file", excerpt(name), excerpt(value)));
   if (!is_read(name)) return;
   constexpr std::string_view apply[] = {"sidetrack", "apply"};
+  std::string problem;
   try {
-    static_cast<void>(parse(apply, [&](std::string_view asked) {
+    const CommandLine line = parse(apply, [&](std::string_view asked) {
       return asked == name ? std::optional<std::string_view>(value) : std::nullopt;
-    }));
+    });
+    if (has_group_names(line.names))
+      problem = fmt::format("{}: '{}': expected gids: its image has no /etc/group", excerpt(name), excerpt(value));
   } catch (const Error& error) {
-    refuse(error.what());
+    problem = error.what();
   }
+  if (!problem.empty()) refuse(problem);
 }
 
 bool is_passed(const AnnotationInfo& row, const Setting& asked) {

@@ -509,6 +509,16 @@ TEST(LintLive, FindsALoopWhereTheProxysOwnRuleIsGone) {
   EXPECT_EQ(found[0].ending, "127.0.0.1:15001 (Envoy outbound)");
 }
 
+// As tproxy of Istio's nftables rules, after which nft goes on where no socket listens.
+TEST(LintLive, FindsWhatTheSidecarsOwnRulesLeaveUnknown) {
+  std::vector<Live> live = live_of("-i * -b * -d 15090,15021,15020");
+  LiveRule& rule = chain_of(live, Table::nat, "ISTIO_IN_REDIRECT").rules.front();
+  rule.rule.target = UnknownTarget{"tproxy to :15006, or else pass"};
+  const Findings found = lint_live(assumed_pod(planned("-i * -b *")), live);
+  ASSERT_THAT(words(found), Contains("ST011 inbound tcp"));
+  EXPECT_THAT(found.front().message, HasSubstr("the sidecar's rules alone may capture it; what is not known: "));
+}
+
 // What ztunnel sends on has its client's address: the answers come back by a policy rule and a route.
 TEST(LintLive, FindsAnAmbientPodWhoseAnswersAreLost) {
   const Plan plan = planned("--dataplane ambient --dual-stack");

@@ -129,6 +129,8 @@ TEST(IstioInit, WhatIsWrongInAnAnnotationsDocumentIsRefusedWithItsPlaceThere) {
       {"proxyMetadata: {'': x}", ": proxyMetadata: '': expected the name of a variable"},
       {"proxyMetadata: {A=B: x}", ": proxyMetadata: 'A=B': expected the name of a variable"},
       {"proxyMetadata: {ISTIO_META_DNS_CAPTURE: maybe}", ": proxyMetadata: ISTIO_META_DNS_CAPTURE: 'maybe': expected"},
+      {"proxyMetadata: {ISTIO_OUTBOUND_OWNER_GROUPS: app}",
+       ": proxyMetadata: ISTIO_OUTBOUND_OWNER_GROUPS: 'app': expected gids: its image has no /etc/group"},
   };
   for (const auto& [config, expected] : all) {
     EXPECT_THAT(error_of_manifest(with_annotation("proxy.istio.io/config: \"" + config + "\"")),
