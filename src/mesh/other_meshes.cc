@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <optional>
 #include <set>
 
 #include "mesh/istio_rules.h"
@@ -103,7 +104,9 @@ constexpr Chains known_chains[] = {
     {"App Mesh", "APPMESH_", "INGRESS|EGRESS"},
     {"Cilium", "CILIUM_",
      "INPUT|OUTPUT|FORWARD|PREROUTING|PRE_raw|OUTPUT_raw|PRE_mangle|POST_mangle|PRE_nat|OUTPUT_nat|POST_nat"},
-    {"Telepresence", "TEL_", "INBOUND|INBOUND_TCP|INBOUND_UDP|OUTBOUND|OUTBOUND_TCP|OUTBOUND_UDP"},
+    {"Telepresence", "TEL_",
+     "PREROUTING_TCP|PREROUTING_UDP|OUTPUT_TCP|OUTPUT_UDP|MESH_BYPASS|"
+     "INBOUND|INBOUND_TCP|INBOUND_UDP|OUTBOUND|OUTBOUND_TCP|OUTBOUND_UDP"},  // before 2.20
     {"mirrord", "MIRRORD_",
      "INPUT|INPUT_?????|OUTPUT|OUTPUT_?????|STANDARD|STANDARD_?????|EXCLUDE_FROM_MESH"},  // the id of an agent
     {"mirrord", "MRD", "IN_*|OUT_*|STD_*|MSH_*|_ROUTE_LOCALNET"},
@@ -143,7 +146,7 @@ bool has_comment(const Rule& rule, std::string_view prefix) {
   });
 }
 
-// Tells whether it leads all addresses, or DNS, there: a jump for one address is another program's.
+// Tells whether it leads all addresses, or DNS, there: a jump for one address is another program's, or Telepresence's.
 bool jumps_to(const MeshRules& mesh, const Rule& rule) {
   const auto* jump = std::get_if<Jump>(&rule.target);
   if (jump == nullptr || !makes_chain(mesh, jump->chain)) return false;
@@ -228,6 +231,48 @@ bool is_about_dns(const Rule& rule, const std::set<std::uint16_t>& proxy_ports) 
   return returns_owner(rule) || is_zone || is_redirect_to(rule, proxy_ports);
 }
 
+// Returns the owner that a rule names, for whom or for all but whom it is.
+std::optional<OwnerMatch> named_owner(const Rule& rule) {
+  std::optional<OwnerMatch> named;
+  for (const Match& match : rule.matches) {
+    const auto* owner = std::get_if<OwnerMatch>(&match);
+    if (owner == nullptr) continue;
+    if (named) return {};
+    named = OwnerMatch{owner->kind, owner->ids, false};
+  }
+  return named;
+}
+
+// Tells whether a rule of OUTPUT has the shape of Telepresence's for its agent:
+//   -d POD_IP -p tcp -m owner [!] --uid-owner UID -j TEL_OUTPUT_TCP
+//   -p tcp -m owner --uid-owner UID -m tcp ! --dport 53 -j RETURN; without ports in older ones
+bool is_about_agent(const MeshRules& mesh, const Rule& rule) {
+  const auto* jump = std::get_if<Jump>(&rule.target);
+  const bool leads = jump != nullptr && makes_chain(mesh, jump->chain);
+  if (!leads && !returns_owner(rule)) return false;
+  return std::ranges::all_of(rule.matches, [&](const Match& match) {
+    if (const auto* address = std::get_if<AddressMatch>(&match)) return leads && address->end == End::destination;
+    const auto* port = std::get_if<PortMatch>(&match);
+    if (port != nullptr) return !leads && *port == PortMatch{End::destination, {dns_port}, true};
+    return std::holds_alternative<ProtocolMatch>(match) || std::holds_alternative<OwnerMatch>(match);
+  });
+}
+
+// Marks the rules for an owner for whom another rule of the chain leads to the mesh: -o lo -m owner ! --uid-owner UID.
+void mark_rules_of_agent(const MeshRules& mesh, LiveChain& chain) {
+  if (chain.table != Table::nat || chain.name != name(Hook::output)) return;
+  std::vector<OwnerMatch> owners;
+  for (const LiveRule& live : chain.rules) {
+    const auto owner = live.ours ? named_owner(live.rule) : std::nullopt;
+    if (owner) owners.push_back(*owner);
+  }
+  for (LiveRule& live : chain.rules) {
+    const auto owner = named_owner(live.rule);
+    const bool is_agents = owner && std::ranges::find(owners, *owner) != owners.end();
+    live.ours = live.ours || (is_agents && is_about_agent(mesh, live.rule));
+  }
+}
+
 bool may_be_unmarked(const OtherMesh& mesh, const LiveChain& chain, const Rule& rule,
                      const std::set<std::uint16_t>& dns_ports) {
   if (!is_builtin(chain.name)) return false;
@@ -250,6 +295,7 @@ void mark_rules(const MeshRules& mesh, std::vector<LiveChain>& chains) {
                                  (jumps_to(mesh, live.rule) || has_comment(live.rule, known.comment)));
       if (chain.ours) owners.add(live.rule);
     }
+    if (known.unmarked == Unmarked::owners) mark_rules_of_agent(mesh, chain);
   }
   const std::set<std::uint16_t> dns_ports = dns_ports_of(chains, owners);
   if (known.unmarked != Unmarked::dns || dns_ports.empty()) return;

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "options/flags.h"
 #include "options/options.h"
 #include "support/kernel_test.h"
 #include "support/network.h"
@@ -31,7 +32,7 @@ constexpr const char* families[] = {"iptables", "ip6tables"};
 
 struct MeshFile {
   std::string file;
-  std::string option;                       // "kuma" of "kuma-older"
+  std::string option{};                     // "kuma" of "kuma-older"
   std::map<std::string, std::string> text;  // by family
 
   [[nodiscard]] std::string text_of(const char* family) const {
@@ -45,7 +46,8 @@ std::vector<MeshFile> mesh_files() {
   for (const auto& entry : std::filesystem::directory_iterator(SIDETRACK_SOURCE_DIR "/tests/meshes")) {
     MeshFile& made = all.emplace_back();
     made.file = entry.path().filename();
-    made.option = made.file.starts_with("kuma") ? "kuma" : made.file;
+    for (const std::string_view option : each_choice(mesh_names))
+      if (made.file.starts_with(option)) made.option = option;
     std::string* text = nullptr;
     std::ifstream in(entry.path());
     for (std::string line; std::getline(in, line);) {
@@ -69,6 +71,7 @@ constexpr std::string_view of_another =
     "*mangle\n:MARKS - [0:0]\n-A PREROUTING -m conntrack --ctstate INVALID -j DROP\n-A PREROUTING -j MARKS\n"
     "-A MARKS -p udp -j MARK --set-mark 7\nCOMMIT\n"
     "*nat\n:PROXY - [0:0]\n:MESHES - [0:0]\n-A PREROUTING -p tcp --dport 7 -j PROXY\n"
+    "-A OUTPUT -m owner --uid-owner 7778 -j RETURN\n"
     "-A OUTPUT -p udp --dport 53 -m owner --uid-owner 7 -j ACCEPT\n-A OUTPUT -p udp --dport 53 -j REDIRECT --to-ports "
     "5300\n-A OUTPUT -p udp --dport 53 -m owner --uid-owner 7 -j RETURN\n"
     "-A OUTPUT -m comment --comment \"not proxy-init/\" -j PROXY\n-A PROXY -p tcp -j REDIRECT --to-ports "
@@ -135,7 +138,7 @@ TEST_P(CleanMesh, RemovesItAndNothingElse) {
     EXPECT_THAT(again.err, HasSubstr("nothing to remove: no rules of "));
     EXPECT_EQ(sidetrack(pod, {"diff", "--clean", "--mesh", mesh.option}).exit_code, 0);
   }
-  EXPECT_EQ(count, 12U);  // each word of --mesh, older Kuma, and Kuma with another port of its DNS
+  EXPECT_EQ(count, 14U);  // each word of --mesh, and several releases of Kuma and Telepresence
 }
 
 // Two meshes at once, and Istio's sidecar beside them.
@@ -193,13 +196,15 @@ TEST_P(CleanMesh, SaysWhatMayBeItsOwnAndStays) {
   const Namespace pod;
   load(pod, file_named("telepresence"));
   load(pod, "iptables",
-       "*nat\n:APISIX_CUSTOM - [0:0]\n-A OUTPUT -m owner --uid-owner 7777 -j RETURN\n-A APISIX_CUSTOM -j "
+       "*nat\n:APISIX_CUSTOM - [0:0]\n-A OUTPUT -m owner --uid-owner 7778 -j RETURN\n-A APISIX_CUSTOM -j "
        "ACCEPT\nCOMMIT\n");
   const Output cleaned = sidetrack(pod, {"clean", "--mesh", "telepresence"});
-  EXPECT_THAT(cleaned.err, HasSubstr("-A OUTPUT -m owner --uid-owner 7777 -j RETURN"));
+  EXPECT_THAT(cleaned.err,
+              AllOf(HasSubstr("-A OUTPUT -m owner --uid-owner 7778 -j RETURN"), Not(HasSubstr("uid-owner 7777"))));
   load(pod, file_named("apisix"));
   EXPECT_THAT(sidetrack(pod, {"clean", "--mesh", "apisix"}).err, HasSubstr("the chain APISIX_CUSTOM stays"));
-  EXPECT_THAT(saved(pod), AllOf(HasSubstr("uid-owner 7777"), HasSubstr("APISIX_CUSTOM"), Not(HasSubstr("TEL_"))));
+  EXPECT_THAT(saved(pod), AllOf(HasSubstr("uid-owner 7778"), Not(HasSubstr("7777")), HasSubstr("APISIX_CUSTOM"),
+                                Not(HasSubstr("TEL_"))));
 }
 
 TEST_P(CleanMesh, RefusesWhereAnotherProgramLeadsToIt) {
@@ -214,6 +219,35 @@ TEST_P(CleanMesh, RefusesWhereAnotherProgramLeadsToIt) {
   EXPECT_THAT(refused.err,
               AllOf(HasSubstr("-A ANOTHER -p tcp -j PROXY_INIT_REDIRECT"), HasSubstr("nothing was changed")));
   EXPECT_EQ(saved(pod), before);
+}
+
+// What leads one address there, and not an agent's uid, is another program's.
+TEST_P(CleanMesh, RefusesAnotherJumpForAnAddress) {
+  for (const char* rule : {"-d 10.1.2.3 -p tcp", "-d 10.1.2.3 -p tcp -m owner --uid-owner 7",
+                           "-d 10.1.2.3 -p tcp --dport 80 -m owner --uid-owner 1000"}) {
+    const Namespace pod;
+    load(pod, file_named("telepresence-newest"));
+    load(pod, "iptables", fmt::format("*nat\n-A OUTPUT {} -j TEL_OUTPUT_TCP\nCOMMIT\n", rule));
+    const std::string before = saved(pod);
+    const Output refused = sidetrack(pod, {"clean", "--mesh", "telepresence"});
+    EXPECT_EQ(refused.exit_code, 1) << rule;
+    EXPECT_THAT(refused.err, HasSubstr("nothing was changed"));
+    EXPECT_EQ(saved(pod), before);
+  }
+}
+
+TEST_P(CleanMesh, LeavesIstioBesideTelepresence) {
+  const Namespace pod;
+  ip(pod, with_address);
+  load(pod, "ip6tables", "*nat\nCOMMIT\n");
+  pod.must({program_under_test(), "apply", "-i", "*", "-b", "*", "--backend", fmt::format("iptables-{}", GetParam())});
+  const std::string expected = saved(pod);
+  load(pod, file_named("telepresence-newest"));
+  const Output shown = sidetrack(pod, {"show"});
+  EXPECT_THAT(shown.out, HasSubstr("[Telepresence]")) << shown.out;
+  const Output cleaned = sidetrack(pod, {"clean", "--mesh", "telepresence"});
+  EXPECT_EQ(cleaned.exit_code, 0) << cleaned.err;
+  EXPECT_EQ(saved(pod), expected);
 }
 
 TEST_P(CleanMesh, RemovesThePolicyRuleOfAppMesh) {

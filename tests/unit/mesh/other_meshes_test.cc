@@ -30,9 +30,11 @@ TEST(OtherMeshes, AreKnownByTheirChains) {
   EXPECT_EQ(mesh_of_rule(rule("CILIUM_POST_nat", Redirect{1})), "Cilium");
   for (const char* chain : {"MRDSTD_a1B2c", "MRDIN_0a1b2c3d4e5f", "MRD_ROUTE_LOCALNET", "MIRRORD_EXCLUDE_FROM_MESH"})
     EXPECT_EQ(mesh_of_rule(rule(chain, Redirect{1})), "mirrord") << chain;
-  EXPECT_EQ(mesh_of_rule(rule("TEL_INBOUND_TCP", Redirect{1})), "Telepresence");
-  for (const char* nearly : {"MESH_TEST", "MESH_", "KUMA_MESH_INBOUND_", "MIRRORD_INPUT_a1B2", "MRDSTD_a1B2-",
-                             "MRDSTD_", "MRD_STD_a", "CILIUM_", "TEL_INBOUND_X", "APISIX_CUSTOM", "POLARIS_OUTPUT2"})
+  for (const char* chain : {"TEL_INBOUND_TCP", "TEL_PREROUTING_UDP", "TEL_OUTPUT_TCP", "TEL_MESH_BYPASS"})
+    EXPECT_EQ(mesh_of_rule(rule(chain, Redirect{1})), "Telepresence") << chain;
+  for (const char* nearly :
+       {"MESH_TEST", "MESH_", "KUMA_MESH_INBOUND_", "MIRRORD_INPUT_a1B2", "MRDSTD_a1B2-", "MRDSTD_", "MRD_STD_a",
+        "CILIUM_", "TEL_INBOUND_X", "TEL_MESH", "APISIX_CUSTOM", "POLARIS_OUTPUT2"})
     EXPECT_EQ(mesh_of_rule(rule(nearly, Redirect{1})), "") << nearly;
   Rule commented = rule("OUTPUT", Redirect{15053});
   EXPECT_EQ(mesh_of_rule(commented), "");
@@ -72,6 +74,52 @@ TEST(OtherMeshes, HaveEachAWordToRemoveThem) {
   }
   EXPECT_EQ(option_of_mesh("Cilium"), "");
   EXPECT_EQ(option_of_mesh("Istio"), "");
+}
+
+TEST(OtherMeshes, KnowTheRulesOfAnAgentByItsUid) {
+  const Jump to_mesh{"TEL_OUTPUT_TCP"};
+  const auto of_pod = words::destination(*AddressRange::parse("10.1.2.3/32"));
+  const auto agent = words::owner(OwnerKind::uid, 7777);
+  const auto not_dns = words::except(words::dport(53));
+  struct Row {
+    std::vector<Match> matches;
+    Target target;
+    bool ours;
+  };
+  const Row rows[] = {
+      {{words::out("lo"), words::tcp, words::except(agent)}, to_mesh, true},
+      {{of_pod, words::tcp, words::except(agent)}, to_mesh, true},
+      {{of_pod, words::tcp, agent}, to_mesh, true},
+      {{agent}, Verdict::return_, true},
+      {{words::tcp, not_dns, agent}, Verdict::return_, true},
+      {{of_pod, words::tcp}, to_mesh, false},
+      {{words::source(*AddressRange::parse("10.1.2.3/32")), words::tcp, agent}, to_mesh, false},
+      {{of_pod, words::tcp, words::dport(80), agent}, to_mesh, false},
+      {{of_pod, words::tcp, words::owner(OwnerKind::uid, 7)}, to_mesh, false},
+      {{words::owner(OwnerKind::uid, 7)}, Verdict::return_, false},
+      {{words::owner(OwnerKind::gid, 7777)}, Verdict::return_, false},
+      {{agent, words::owner(OwnerKind::gid, 7)}, Verdict::return_, false},
+      {{words::except(agent)}, Verdict::return_, false},
+      {{words::tcp, words::dport(53), agent}, Verdict::return_, false},
+      {{words::tcp, words::except(words::dport(80)), agent}, Verdict::return_, false},
+      {{of_pod, agent}, Verdict::return_, false},
+      {{agent}, Verdict::accept, false},
+  };
+  std::vector<LiveChain> chains(3);
+  chains[0].name = "TEL_OUTPUT_TCP";
+  chains[1].name = "OUTPUT";
+  chains[2].name = "PREROUTING";
+  for (LiveChain& chain : chains) chain.families = Family::ipv4;
+  for (const Row& row : rows) {
+    Rule made = rule("OUTPUT", row.target);
+    made.matches = row.matches;
+    chains[1].rules.push_back({made, {}});
+    if (&row != rows) chains[2].rules.push_back({made, {}});
+  }
+  const MeshRules mesh = rules_of_mesh("telepresence");
+  mesh.mark_ours(mesh, chains);
+  for (std::size_t i = 0; i < std::size(rows); ++i) EXPECT_EQ(chains[1].rules[i].ours, rows[i].ours) << i;
+  for (const LiveRule& each : chains[2].rules) EXPECT_FALSE(each.ours) << "the uid is known where OUTPUT leads it";
 }
 
 TEST(OtherMeshes, AreThereWhereAHookLeadsToThem) {
