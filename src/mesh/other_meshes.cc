@@ -23,6 +23,7 @@ namespace {
 enum class Unmarked : std::uint8_t {
   none,
   dns,     // -p udp --dport 53 with RETURN, REDIRECT to its DNS or CT --zone: the shapes of Istio before 1.25
+  kuma,    // those, and what Kuma before 2.9 writes for its options
   owners,  // -m owner --uid-owner UID -j RETURN
 };
 
@@ -55,7 +56,7 @@ constexpr OtherMesh known_meshes[] = {
        {15010, "Envoy inbound of IPv6"},
        {15053, "Kuma DNS"}}},
      {5678},
-     Unmarked::dns},
+     Unmarked::kuma},
     {"Consul",
      "consul",
      "",
@@ -185,6 +186,11 @@ bool is_redirect_to(const Rule& rule, const std::set<std::uint16_t>& ports) {
   return redirect != nullptr && ports.contains(redirect->port);
 }
 
+bool leaves_owner(const Rule& rule) {
+  // -p udp --dport 53 -m owner --uid-owner UID -j DOCKER_OUTPUT: Kuma with another chain for its own queries
+  return returns_owner(rule) || (std::holds_alternative<Jump>(rule.target) && owner_of(rule) != nullptr);
+}
+
 // Returns the ports of the proxy's DNS: 15053, or as the mesh's own chains have it: -p tcp --dport 53 -j REDIRECT
 // --to-ports PORT; or where OUTPUT leads the DNS of all but the proxy, by the rule behind the proxy's. None where
 // OUTPUT does not lead DNS there: what looks like a part of it is another program's then.
@@ -197,7 +203,7 @@ std::set<std::uint16_t> dns_ports_of(const std::vector<LiveChain>& chains, const
       const bool is_of_dns = std::ranges::any_of(live.rule.matches, asks_for_dns);
       const auto* redirect = std::get_if<Redirect>(&live.rule.target);
       if ((chain.ours || leaves_proxy) && redirect != nullptr && is_of_dns) ports.insert(redirect->port);
-      leaves_proxy = is_output && is_of_dns && live.rule.target == Target(Verdict::return_) && owners.name(live.rule);
+      leaves_proxy = is_output && is_of_dns && leaves_owner(live.rule) && owners.name(live.rule);
     }
   }
   const bool is_led = std::ranges::any_of(chains, [&](const LiveChain& chain) {
@@ -228,7 +234,7 @@ bool is_about_dns(const Rule& rule, const std::set<std::uint16_t>& proxy_ports) 
   if (of_tcp) return of_others && rule.target == Target(Verdict::return_);
   const auto* zone = std::get_if<CtZone>(&rule.target);
   const bool is_zone = zone != nullptr && (zone->zone == 1 || zone->zone == 2);
-  return returns_owner(rule) || is_zone || is_redirect_to(rule, proxy_ports);
+  return leaves_owner(rule) || is_zone || is_redirect_to(rule, proxy_ports);
 }
 
 // Returns the owner that a rule names, for whom or for all but whom it is.
@@ -273,11 +279,58 @@ void mark_rules_of_agent(const MeshRules& mesh, LiveChain& chain) {
   }
 }
 
+// Returns the interface of a rule of Kuma for a network of containers, nullptr if it has another shape:
+//   -i docker0 -p udp --dport 53 -j REDIRECT --to-ports 15053
+//   ! -d 172.17.0.0/16 -i docker0 -p tcp -j REDIRECT --to-ports 15001
+const InterfaceMatch* network_of(const LiveChain& chain, const Rule& rule, Protocol protocol) {
+  if (chain.table != Table::nat || chain.name != name(Hook::prerouting)) return nullptr;
+  if (!std::holds_alternative<Redirect>(rule.target) || rule.matches.size() != 3) return nullptr;
+  const InterfaceMatch* interface = nullptr;
+  for (const Match& match : rule.matches) {
+    const auto* address = std::get_if<AddressMatch>(&match);
+    const bool is_rest = protocol == Protocol::udp
+                             ? match == Match(PortMatch{End::destination, {dns_port}, false})
+                             : address != nullptr && address->end == End::destination && address->negated;
+    if (is_rest || match == Match(ProtocolMatch{protocol})) continue;
+    interface = std::get_if<InterfaceMatch>(&match);
+    if (interface == nullptr || interface->negated) return nullptr;
+  }
+  return interface;
+}
+
+// Marks the two rules for a network where that of TCP leads to a port of the mesh.
+void mark_networks(LiveChain& chain, const std::set<std::uint16_t>& ports) {
+  std::set<std::string_view> interfaces;
+  for (LiveRule& live : chain.rules) {
+    const InterfaceMatch* network = network_of(chain, live.rule, Protocol::tcp);
+    if (network == nullptr || !is_redirect_to(live.rule, ports)) continue;
+    live.ours = true;
+    interfaces.insert(network->name);
+  }
+  for (LiveRule& live : chain.rules) {
+    const InterfaceMatch* network = network_of(chain, live.rule, Protocol::udp);
+    live.ours = live.ours || (network != nullptr && interfaces.contains(network->name));
+  }
+}
+
+// Tells whether Kuma before 2.9 may have written it for its options, without a mark:
+//   the rules for networks
+//   -t mangle -A PREROUTING -m conntrack --ctstate INVALID -j DROP
+//   -A OUTPUT -p tcp -m multiport --dports 80 -m owner --uid-owner 4 -j RETURN
+bool may_be_kumas(const LiveChain& chain, const Rule& rule) {
+  if (chain.table == Table::mangle)
+    return chain.name == name(Hook::prerouting) && rule.target == Target(Verdict::drop) &&
+           rule.matches == std::vector<Match>{ConntrackStateMatch{ConntrackStateMatch::invalid}};
+  const bool of_output = chain.table == Table::nat && chain.name == name(Hook::output);
+  return network_of(chain, rule, Protocol::udp) != nullptr || network_of(chain, rule, Protocol::tcp) != nullptr ||
+         (of_output && returns_owner(rule));
+}
+
 bool may_be_unmarked(const OtherMesh& mesh, const LiveChain& chain, const Rule& rule,
                      const std::set<std::uint16_t>& dns_ports) {
   if (!is_builtin(chain.name)) return false;
   if (mesh.unmarked == Unmarked::owners) return chain.table == Table::nat && returns_owner(rule);
-  return mesh.unmarked == Unmarked::dns && is_about_dns(rule, dns_ports);
+  return mesh.unmarked != Unmarked::none && is_about_dns(rule, dns_ports);
 }
 
 void mark_rules(const MeshRules& mesh, std::vector<LiveChain>& chains) {
@@ -285,6 +338,7 @@ void mark_rules(const MeshRules& mesh, std::vector<LiveChain>& chains) {
   Families with_mesh;
   Families with_istio;  // whose rules for DNS have the same shapes
   ReturnedOwners owners;
+  std::set<std::uint16_t> ports;
   for (LiveChain& chain : chains) {
     const bool changed = std::ranges::find(changed_tables, chain.table) != std::end(changed_tables);
     chain.ours = changed && makes_chain(mesh, chain.name);
@@ -293,17 +347,24 @@ void mark_rules(const MeshRules& mesh, std::vector<LiveChain>& chains) {
     for (LiveRule& live : chain.rules) {
       live.ours = chain.ours || (changed && is_builtin(chain.name) &&
                                  (jumps_to(mesh, live.rule) || has_comment(live.rule, known.comment)));
-      if (chain.ours) owners.add(live.rule);
+      if (!chain.ours) continue;
+      owners.add(live.rule);
+      if (const auto* redirect = std::get_if<Redirect>(&live.rule.target)) ports.insert(redirect->port);
     }
     if (known.unmarked == Unmarked::owners) mark_rules_of_agent(mesh, chain);
   }
   const std::set<std::uint16_t> dns_ports = dns_ports_of(chains, owners);
-  if (known.unmarked != Unmarked::dns || dns_ports.empty()) return;
+  const auto is_of_proxy = [&](const Rule& rule) {
+    return std::holds_alternative<Jump>(rule.target) ? owners.name(rule) : owners.cover(rule);
+  };
+  if (known.unmarked != Unmarked::dns && known.unmarked != Unmarked::kuma) return;
   for (LiveChain& chain : chains) {
     const bool beside = (chain.families & with_mesh) == chain.families && (chain.families & with_istio).empty();
     if (!beside) continue;
+    if (known.unmarked == Unmarked::kuma) mark_networks(chain, ports);
+    if (dns_ports.empty()) continue;
     for (LiveRule& live : chain.rules)
-      live.ours = live.ours || (owners.cover(live.rule) && may_be_unmarked(known, chain, live.rule, dns_ports));
+      live.ours = live.ours || (is_of_proxy(live.rule) && may_be_unmarked(known, chain, live.rule, dns_ports));
   }
 }
 
@@ -409,7 +470,9 @@ std::vector<std::string> left_by_mesh(const MeshRules& mesh, std::span<const Liv
         left.push_back(
             fmt::format("{}: the chain {} stays: {} makes none of that name", place, printable(chain.name), mesh.name));
       for (const LiveRule& each : chain.rules) {
-        if (each.ours || !may_be_unmarked(known, chain, each.rule, usual)) continue;
+        const bool may_be = may_be_unmarked(known, chain, each.rule, usual) ||
+                            (known.unmarked == Unmarked::kuma && may_be_kumas(chain, each.rule));
+        if (each.ours || !may_be) continue;
         left.push_back(fmt::format("{}: this rule stays, as it may be another program's and not {}'s: {}", place,
                                    mesh.name, iptables_words(each.rule)));
       }

@@ -74,6 +74,8 @@ constexpr std::string_view of_another =
     "-A OUTPUT -m owner --uid-owner 7778 -j RETURN\n"
     "-A OUTPUT -p udp --dport 53 -m owner --uid-owner 7 -j ACCEPT\n-A OUTPUT -p udp --dport 53 -j REDIRECT --to-ports "
     "5300\n-A OUTPUT -p udp --dport 53 -m owner --uid-owner 7 -j RETURN\n"
+    "-A OUTPUT -p udp --dport 53 -m owner --uid-owner 7 -j PROXY\n-A PREROUTING -i docker1 -p udp --dport 53 "
+    "-j REDIRECT --to-ports 5300\n"
     "-A OUTPUT -m comment --comment \"not proxy-init/\" -j PROXY\n-A PROXY -p tcp -j REDIRECT --to-ports "
     "15001\nCOMMIT\n"
     "*filter\n-A INPUT -p tcp --dport 9 -j REJECT\n-A FORWARD -j DROP\nCOMMIT\n";
@@ -138,7 +140,7 @@ TEST_P(CleanMesh, RemovesItAndNothingElse) {
     EXPECT_THAT(again.err, HasSubstr("nothing to remove: no rules of "));
     EXPECT_EQ(sidetrack(pod, {"diff", "--clean", "--mesh", mesh.option}).exit_code, 0);
   }
-  EXPECT_EQ(count, 14U);  // each word of --mesh, and several releases of Kuma and Telepresence
+  EXPECT_EQ(count, 15U);  // each word of --mesh, and several releases of Kuma and Telepresence
 }
 
 // Two meshes at once, and Istio's sidecar beside them.
@@ -189,6 +191,26 @@ TEST_P(CleanMesh, LeavesDnsThatTheMeshDoesNotCapture) {
   const Output cleaned = sidetrack(pod, {"clean", "--mesh", "kuma"});
   EXPECT_EQ(cleaned.exit_code, 0) << cleaned.err;
   EXPECT_THAT(cleaned.err, HasSubstr("-A OUTPUT -p udp --dport 53 -m owner --uid-owner 5000 -j RETURN"));
+  EXPECT_EQ(saved(pod), expected);
+}
+
+// Kuma before 2.9 has these options, and no comments.
+TEST_P(CleanMesh, NamesRulesOfOptionsOfKuma) {
+  const Namespace pod;
+  constexpr const char* rules[] = {
+      "-A PREROUTING -m conntrack --ctstate INVALID -j DROP",
+      "-A PREROUTING -i docker2 -p udp --dport 53 -j REDIRECT --to-ports 15053",
+      "-A PREROUTING ! -d 172.17.0.0/16 -i docker2 -p tcp -j REDIRECT --to-ports 15009",
+      "-A OUTPUT -p tcp -m multiport --dports 80,443 -m owner --uid-owner 4 -j RETURN",
+  };
+  load(pod, "iptables",
+       fmt::format("*mangle\n{}\nCOMMIT\n*nat\n:PROXY - [0:0]\n{}\n{}\n{}\nCOMMIT\n", rules[0], rules[1], rules[2],
+                   rules[3]));
+  const std::string expected = saved(pod);
+  load(pod, file_named("kuma-with-networks"));
+  const Output cleaned = sidetrack(pod, {"clean", "--mesh", "kuma"});
+  EXPECT_EQ(cleaned.exit_code, 0) << cleaned.err;
+  for (const char* rule : rules) EXPECT_THAT(cleaned.err, HasSubstr(rule));
   EXPECT_EQ(saved(pod), expected);
 }
 

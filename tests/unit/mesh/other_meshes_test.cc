@@ -122,6 +122,57 @@ TEST(OtherMeshes, KnowTheRulesOfAnAgentByItsUid) {
   for (const LiveRule& each : chains[2].rules) EXPECT_FALSE(each.ours) << "the uid is known where OUTPUT leads it";
 }
 
+// Kuma before 2.9 has two rules for each network of containers, without comments.
+TEST(OtherMeshes, KnowKumasRulesForNetworks) {
+  const auto outside = words::except(words::destination(*AddressRange::parse("172.17.0.0/16")));
+  const auto to_dns = words::dport(53);
+  struct Row {
+    std::vector<Match> matches;
+    Target target;
+    bool ours;
+  };
+  const Row rows[] = {
+      {{words::in("docker0"), words::udp, to_dns}, Redirect{15053}, true},
+      {{words::in("docker0"), outside, words::tcp}, Redirect{15001}, true},
+      {{words::in("docker1"), words::udp, to_dns}, Redirect{15053}, false},
+      {{words::in("docker2"), words::udp, to_dns}, Redirect{15053}, false},
+      {{words::in("docker2"), outside, words::tcp}, Redirect{15002}, false},
+      {{words::except(words::in("docker0")), words::udp, to_dns}, Redirect{15053}, false},
+      {{words::in("docker0"), words::udp, words::sport(53)}, Redirect{15053}, false},
+      {{words::in("docker0"), words::udp, words::dport(54)}, Redirect{15053}, false},
+      {{words::in("docker0"), words::udp, to_dns}, Verdict::accept, false},
+      {{words::in("docker0"), words::tcp}, Redirect{15001}, false},
+      {{words::in("docker0"), words::tcp, words::destination(*AddressRange::parse("172.17.0.0/16"))},
+       Redirect{15001},
+       false},
+      {{words::ctstate(ConntrackStateMatch::invalid)}, Verdict::drop, false},
+  };
+  for (const bool with_istio : {false, true}) {
+    std::vector<LiveChain> chains(4);
+    chains[0].name = "KUMA_MESH_OUTBOUND_REDIRECT";
+    chains[0].rules.push_back({rule("KUMA_MESH_OUTBOUND_REDIRECT", Redirect{15001}), {}});
+    chains[1].name = "PREROUTING";
+    chains[2].name = with_istio ? "ISTIO_OUTPUT" : "ANOTHER";
+    chains[3].name = "OUTPUT";
+    for (LiveChain& chain : chains) chain.families = Family::ipv4;
+    for (const Row& row : rows) {
+      for (LiveChain* chain : {&chains[1], &chains[3]}) {
+        chain->rules.push_back({rule(chain->name.c_str(), row.target), {}});
+        chain->rules.back().rule.matches = row.matches;
+      }
+    }
+    const MeshRules mesh = rules_of_mesh("kuma");
+    mesh.mark_ours(mesh, chains);
+    for (std::size_t i = 0; i < std::size(rows); ++i)
+      EXPECT_EQ(chains[1].rules[i].ours, rows[i].ours && !with_istio) << i;
+    for (const LiveRule& each : chains[3].rules) EXPECT_FALSE(each.ours);
+    Live live;
+    live.chains = chains;
+    const Live* const seen[] = {&live};
+    EXPECT_EQ(left_by_mesh(mesh, seen).size(), with_istio ? 5U : 3U) << "what Kuma may have written";
+  }
+}
+
 TEST(OtherMeshes, AreThereWhereAHookLeadsToThem) {
   LiveChain output{
       Family::ipv4, Table::nat, "OUTPUT", false, {}, Verdict::accept, builtin_hook(Table::nat, "OUTPUT"), {}};
