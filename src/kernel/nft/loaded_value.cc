@@ -81,8 +81,11 @@ std::optional<LoadedValue> of_numgen(const RawExpression& e) {
   const std::uint32_t type = e.u32(NFTA_NG_TYPE);
   if (type > NFT_NG_RANDOM || !e.has(NFTA_NG_MODULUS)) return {};
   std::string words = fmt::format("numgen {} mod {}", type == NFT_NG_RANDOM ? "random" : "inc", e.u32(NFTA_NG_MODULUS));
-  if (const std::uint32_t offset = e.u32(NFTA_NG_OFFSET); offset != 0) words += fmt::format(" offset {}", offset);
-  return made(std::move(words), 4, e.u32(NFTA_NG_DREG), false);
+  const std::uint32_t offset = e.u32(NFTA_NG_OFFSET);
+  if (offset != 0) words += fmt::format(" offset {}", offset);
+  auto loaded = made(std::move(words), 4, e.u32(NFTA_NG_DREG), false);
+  if (offset == 0) loaded->value.modulus = e.u32(NFTA_NG_MODULUS);
+  return loaded;
 }
 
 std::optional<LoadedValue> of_hash(const RawExpression& e) {

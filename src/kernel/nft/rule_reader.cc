@@ -447,8 +447,21 @@ class Reader {
     const KernelSet& set = found->second;
     const std::vector<Value> values = registers_.read(e.u32(NFTA_LOOKUP_SREG), set.key_size);
     if (verdicts) return look_up_verdict(set, values, e);
-    membership(set, values, flags != 0, e);
+    if (!maps || !has_all(set, values)) membership(set, values, flags != 0, e);
     if (maps && !done_) registers_.forget(e.words());
+  }
+
+  // numgen inc mod 2 map { 0 : 10.0.0.1, 1 : 10.0.0.2 }
+  static bool has_all(const KernelSet& set, const std::vector<Value>& values) {
+    if (values.size() != 1 || values.front().modulus == 0 || values.front().changed()) return false;
+    const Value& value = values.front();
+    std::uint64_t count = 0;  // no two elements have a value in common
+    for (const KernelElement& each : set.elements) {
+      const std::uint64_t first = number_of(value, each.first), last = number_of(value, each.last);
+      if (last < first || last >= value.modulus) return false;
+      count += last - first + 1;
+    }
+    return count == value.modulus;
   }
 
   void membership(const KernelSet& set, const std::vector<Value>& values, bool negated, const RawExpression& e) {
@@ -483,6 +496,7 @@ class Reader {
     if (!clear || set.elements.size() > most_rules || tproxy_) {
       return opaque("vmap @" + e.text(NFTA_LOOKUP_SET));
     }
+    const bool is_whole = !any_comes_back && has_all(set, values);
     const std::vector<Branch> before = branches_;
     const Families families_before = families_;
     const auto made_before = static_cast<std::ptrdiff_t>(made_.size());
@@ -494,7 +508,7 @@ class Reader {
       if (ways && ways->empty()) continue;
       if (ways) {
         match(*ways);
-      } else {
+      } else if (!is_whole || &element != &set.elements.back()) {
         std::string what;
         for (const Value& value : values) what += (what.empty() ? "" : " . ") + words(value);
         unknown(fmt::format("{} in @{}", what, e.text(NFTA_LOOKUP_SET)));

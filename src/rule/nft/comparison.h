@@ -30,9 +30,10 @@ struct Value {
   // Changed to (value & mask) ^ xor_value; both as long as the value. Empty: as it was loaded.
   std::string mask{};
   std::string xor_value{};
-  bool swapped = false;   // from host to network order, or back
-  std::size_t epoch = 0;  // how many things the rule had changed when it was loaded
-  std::string words{};    // for what is not understood
+  bool swapped = false;       // from host to network order, or back
+  std::size_t epoch = 0;      // how many things the rule had changed when it was loaded
+  std::string words{};        // for what is not understood
+  std::uint32_t modulus = 0;  // of numgen without an offset: it is less; 0: it may be any
 
   [[nodiscard]] bool changed() const { return !mask.empty(); }
   [[nodiscard]] bool in_network_order() const { return (of == Of::payload || of == Of::tuple) != swapped; }

@@ -165,6 +165,19 @@ const std::map<std::string, KernelSet>& sets() {
     made["protocol.port"] = set_of(8, {single(std::string("\6\0\0\0", 4) + port(22) + std::string(2, '\0')),
                                        single(std::string("\21\0\0\0", 4) + port(53) + std::string(2, '\0'))});
     made["decide"] = map_of(2, {single(port(22), NF_ACCEPT), element(port(80), port(81), NFT_GOTO, "p-web")});
+    const std::vector<KernelElement> three{single(host(0), NF_ACCEPT), single(host(1), NF_DROP),
+                                           single(host(2), NF_ACCEPT)};
+    made["0, 1, 2"] = set_of(4, three);
+    made["0, 1, 2, 3"] = set_of(4, three);
+    made["0, 1, 2, 3"].elements.push_back(single(host(3)));
+    made["0, 1, 2, 4"] = set_of(4, three);
+    made["0, 1, 2, 4"].elements.push_back(single(host(4)));
+    made["0-3 in network order"] = set_of(4, {single(net(3U)), element(net(0U), net(2U))});
+    made["decide 3"] = map_of(4, three);
+    made["decide 4"] = map_of(4, three);
+    made["decide 4"].elements.push_back(single(host(3), NFT_GOTO, "p-web"));
+    made["jump of 4"] = map_of(4, three);
+    made["jump of 4"].elements.push_back(single(host(3), NFT_JUMP, "p-web"));
     made["decide all"] = with_rest(made["decide"], NF_DROP);
     made["jumps"] = map_of(2, {single(port(22), NFT_JUMP, "ssh")});
     made["jumps all"] = with_rest(made["jumps"], NF_DROP);
@@ -671,6 +684,20 @@ TEST(NftReader, WordsOfConditions) {
   EXPECT_EQ(read(numgen(NFT_NG_RANDOM) + eq(host(0)) + accept), " numgen random mod 4 0 -j ACCEPT");
   EXPECT_EQ(read(numgen(NFT_NG_INCREMENTAL) + byteorder() + cmp(NFT_CMP_LT, net(2U)) + accept),
             " numgen inc mod 4 0-1 -j ACCEPT");
+  // A map that has all values decides nothing.
+  const std::string four = numgen(NFT_NG_RANDOM);
+  EXPECT_EQ(read(four + lookup("0, 1, 2, 3", to_register) + accept), " -j ACCEPT");
+  EXPECT_EQ(read(four + byteorder() + lookup("0-3 in network order", to_register) + accept), " -j ACCEPT");
+  EXPECT_EQ(read(four + lookup("0, 1, 2, 4", to_register) + accept), " numgen random mod 4 @0, 1, 2, 4 -j ACCEPT");
+  EXPECT_EQ(read(four + lookup("0, 1, 2", to_register) + accept), " numgen random mod 4 @0, 1, 2 -j ACCEPT");
+  EXPECT_EQ(read(four + lookup("0, 1, 2, 3") + accept), " numgen random mod 4 @0, 1, 2, 3 -j ACCEPT");
+  const auto last_of = [&](const std::string& map) {
+    const std::string rules = read(four + lookup(map, to_verdict));
+    return rules.substr(rules.rfind('|') + 2);
+  };
+  EXPECT_EQ(last_of("decide 4"), " -g web");
+  EXPECT_EQ(last_of("decide 3"), " numgen random mod 4 in @decide 3 -j ACCEPT");
+  EXPECT_EQ(last_of("jump of 4"), " numgen random mod 4 in @jump of 4 -j web") << "as the chain may return";
   EXPECT_EQ(read(meta(NFT_META_LEN) + byteorder() + range(NFT_RANGE_EQ, net(100U), net(200U)) + accept),
             " meta length 100-200 -j ACCEPT");
   EXPECT_EQ(read(meta(NFT_META_PKTTYPE) + neq("\1") + accept), " meta pkttype != broadcast -j ACCEPT");
