@@ -177,6 +177,7 @@ class RuleMaker {
         {"meter", text_condition},
         {"log", text_effect},
         {"last", text_effect},
+        {"dup", text_effect},
         {"ct helper", text_effect},
         {"ct timeout", text_effect},
         {"ct expectation", text_effect},

@@ -166,6 +166,7 @@ constexpr Written written[] = {
     {"redirect", "redirect| to :{port}"},
     {"dnat", "dnat| {family}| to {addr}|:{port}| {flags}"},
     {"snat", "snat| {family}| to {addr}|:{port}| {flags}"},
+    {"dup", "dup to {addr}| device {dev}"},
     {"tproxy", "tproxy| {family}| to| {addr}|:{port}"},
 };
 

@@ -274,7 +274,7 @@ class StatementReader {
         {"add", &StatementReader::set_change},  {"update", &StatementReader::set_change},
         {"flow", &StatementReader::flow},       {"delete", &StatementReader::set_change},
         {"notrack", &StatementReader::next},    {"comment", &StatementReader::jump},
-        {"ct", &StatementReader::ct},
+        {"ct", &StatementReader::ct},           {"dup", &StatementReader::dup},
     };
     const auto* kind = std::ranges::find(kinds, word, &Known::word);
     return kind != std::end(kinds) ? (this->*kind->take)() : expression_statement();
@@ -314,6 +314,11 @@ class StatementReader {
     if (accept("used")) skip(1);
     accept("ago");
     return taken("last", 0);
+  }
+  // dup to 10.0.0.1 device "eth0"
+  Read dup() {
+    skip(accept("dup") && accept("to") ? 1 : tokens_.size());
+    return taken("dup", accept("device") ? 1 : 0);
   }
   Read log() {
     static constexpr std::string_view options[] = {"prefix", "level", "group", "snaplen", "queue-threshold"};

@@ -784,6 +784,13 @@ class Reader {
   // … or it certainly does.
   void take_log(const RawExpression& e) { effect(NonTerminating{log_words(e, context_.native)}); }
   void take_side_effect(const RawExpression& e) { effect(NonTerminating{e.words()}); }
+  // dup to 10.0.0.1; the interface is a number here
+  void take_dup(const RawExpression& e) {
+    const Value* to = registers_.at(e.u32(NFTA_DUP_SREG_ADDR));
+    const auto gateway =
+        to == nullptr ? std::nullopt : address(e.u32(NFTA_DUP_SREG_ADDR), to->size == 4 ? NFPROTO_IPV4 : NFPROTO_IPV6);
+    effect(NonTerminating{gateway ? "dup to " + gateway->text() : e.words()});
+  }
   void take_unknown_load(const RawExpression& e) {
     const bool of_one_family = context_.families != Families::both();
     const auto loaded = loaded_value(e, of_one_family ? std::optional(context_.families.list().front()) : std::nullopt);
@@ -872,6 +879,7 @@ std::span<const Reader::Kind> Reader::kinds() {
       {"flow_offload", any_attributes, &Reader::take_condition},
       {"log", any_attributes, &Reader::take_log},
       {"last", any_attributes, &Reader::take_side_effect},
+      {"dup", any_attributes, &Reader::take_dup},
       {"fib", attributes(NFTA_FIB_DREG, NFTA_FIB_RESULT, NFTA_FIB_FLAGS), &Reader::take_fib},
       {"socket", attributes(NFTA_SOCKET_KEY, NFTA_SOCKET_DREG, NFTA_SOCKET_LEVEL), &Reader::take_socket},
       {"rt", any_attributes, &Reader::take_unknown_load},

@@ -18,10 +18,10 @@ namespace sidetrack {
 namespace {
 
 // What lets the packet go on, to the next rule. What some of these change (TOS, TTL, MSS) no match of the model sees.
-// TEE is none of them: the host that gets the copy may answer it, with a reset for one.
+// TEE sends a copy to another host.
 constexpr std::string_view non_terminating[] = {
     "LOG", "NFLOG",  "ULOG",        "TRACE",    "AUDIT",   "CLASSIFY",    "TOS", "DSCP",    "ECN",       "TTL",
-    "HL",  "TCPMSS", "TCPOPTSTRIP", "CHECKSUM", "SECMARK", "CONNSECMARK", "LED", "RATEEST", "IDLETIMER",
+    "HL",  "TCPMSS", "TCPOPTSTRIP", "CHECKSUM", "SECMARK", "CONNSECMARK", "LED", "RATEEST", "IDLETIMER", "TEE",
 };
 
 // ipt_reject_info and ip6t_reject_info
@@ -62,7 +62,8 @@ std::optional<Target> NonTerminating::from_iptables(TargetWords words) {
 xt::Sources NonTerminating::sources() { return {}; }
 xt::Extension NonTerminating::to_xt(Family) const { xt::refuse(to_iptables()); }
 
-std::optional<Target> NonTerminating::from_xt(const xt::ExtensionView& extension, Family) {
+std::optional<Target> NonTerminating::from_xt(const xt::ExtensionView& extension, Family family) {
+  if (const auto words = tee_words(extension, family)) return NonTerminating{*words};
   if (std::ranges::find(non_terminating, extension.name) == std::end(non_terminating)) return {};
   return NonTerminating{unknown_words(xt::ExtensionKind::target, extension)};
 }
@@ -99,8 +100,7 @@ xt::Sources UnknownTarget::sources() { return {}; }
 xt::Extension UnknownTarget::to_xt(Family) const { xt::refuse(to_iptables()); }
 
 // Any that no other kind has understood.
-std::optional<Target> UnknownTarget::from_xt(const xt::ExtensionView& extension, Family family) {
-  if (const auto words = tee_words(extension, family)) return UnknownTarget{*words};
+std::optional<Target> UnknownTarget::from_xt(const xt::ExtensionView& extension, Family) {
   return UnknownTarget{unknown_words(xt::ExtensionKind::target, extension)};
 }
 

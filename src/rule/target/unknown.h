@@ -6,7 +6,7 @@
 
 namespace sidetrack {
 
-struct NonTerminating {  // no target, LOG, NFLOG, TRACE, CLASSIFY …: the next rule is looked at, the packet goes its
+struct NonTerminating {  // no target, LOG, TRACE, TEE, CLASSIFY …: the next rule is looked at, the packet goes its
                          // way
   std::string words;     // empty: a rule without a target, which only counts
   friend bool operator==(const NonTerminating&, const NonTerminating&) = default;

@@ -348,16 +348,36 @@ Words checksum_words(const xt_CHECKSUM_info& info) {
   return " --checksum-fill";
 }
 
-// Writes what CtZone is not. Events stay bytes.
+// " --ctevents new,mark"
+Words events(const char* option, std::uint32_t bits) {
+  constexpr NamedBit kinds[] = {{1 << 0, "new"},        {1 << 1, "related"},   {1 << 2, "destroy"}, {1 << 3, "reply"},
+                                {1 << 4, "assured"},    {1 << 5, "protoinfo"}, {1 << 6, "helper"},  {1 << 7, "mark"},
+                                {1 << 8, "natseqinfo"}, {1 << 9, "secmark"}};
+  Words names = options_of(bits, kinds);
+  if (!names || names->empty()) return names;
+  std::ranges::replace(names->begin() + 1, names->end(), ' ', ',');
+  return fmt::format(" {}{}", option, *names);
+}
+
+// Writes what CtZone is not.
 Words ct_words(const xt_ct_target_info_v1& info) {
   constexpr unsigned of_zone = XT_CT_ZONE_DIR_ORIG | XT_CT_ZONE_DIR_REPL;
-  if ((info.flags & ~unsigned{XT_CT_NOTRACK | of_zone}) != 0 || info.ct_events != 0 || info.exp_events != 0) return {};
+  const Words of_connection = events("--ctevents", info.ct_events),
+              of_expectation = events("--expevents", info.exp_events);
+  const bool by_mark = (info.flags & XT_CT_ZONE_MARK) != 0;
+  if ((info.flags & ~unsigned{XT_CT_NOTRACK | XT_CT_ZONE_MARK | of_zone}) != 0 || !of_connection || !of_expectation)
+    return {};
   std::string words = (info.flags & XT_CT_NOTRACK) != 0 ? " --notrack" : "";
   if (info.helper[0] != '\0') words += " --helper " + word(text_of(info.helper));
   if (info.timeout[0] != '\0') words += " --timeout " + word(text_of(info.timeout));
-  if (info.zone == 0) return words;
+  words += *of_connection + *of_expectation;
+  if (info.zone == 0 && !by_mark) return words;
   const bool is_original = (info.flags & XT_CT_ZONE_DIR_ORIG) != 0, is_reply = (info.flags & XT_CT_ZONE_DIR_REPL) != 0;
-  return words + fmt::format(" --zone{} {}", is_original == is_reply ? "" : is_reply ? "-reply" : "-orig", info.zone);
+  return words + fmt::format(" --zone{} {}",
+                             is_original == is_reply ? ""
+                             : is_reply              ? "-reply"
+                                                     : "-orig",
+                             by_mark ? "mark" : std::to_string(info.zone));
 }
 
 struct Nothing {};

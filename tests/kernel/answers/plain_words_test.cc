@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Rules with extensions that are only read are shown as iptables lists them, whichever backend holds them.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -92,6 +93,9 @@ constexpr Listed listed_rules[] = {
     {"mangle", "FORWARD -j CHECKSUM --checksum-fill"},
     {"raw", "PREROUTING -j CT --zone-reply 5"},
     {"raw", "OUTPUT -j CT --zone-orig 7"},
+    {"raw", "OUTPUT -j CT --zone mark"},
+    {"raw", "OUTPUT -j CT --ctevents new,related,destroy,reply,assured,protoinfo,helper,mark,natseqinfo,secmark"},
+    {"raw", "OUTPUT -j CT --ctevents mark --expevents new --zone 5"},
     {"raw", "PREROUTING -j TRACE"},
 };
 
@@ -111,6 +115,31 @@ TEST_P(PlainWords, AreThoseOfIptables) {
     }
     EXPECT_EQ(words, fmt::format("-A {}", rule));
   }
+}
+
+constexpr const char* with_route =
+    "link set lo up\nlink add eth0 type veth peer name eth1\naddress add 10.1.2.3/24 dev eth0\nlink set eth0 up\n"
+    "link set eth1 up\nroute add default via 10.1.2.1\n";
+
+TEST_P(PlainWords, ACopyDecidesNothing) {
+  const Namespace pod;
+  ip(pod, with_route);
+  pod.must({fmt::format("iptables-{}-restore", GetParam())}, "*mangle\n-A OUTPUT -j TEE --gateway 10.0.0.1\nCOMMIT\n");
+  const std::string answer = pod.must({program_under_test(), "explain", "out", "tcp", "10.96.0.10:80"});
+  EXPECT_THAT(answer, ::testing::HasSubstr("-j TEE --gateway 10.0.0.1"));
+  EXPECT_THAT(answer, ::testing::Not(::testing::HasSubstr("unknown")));
+}
+
+TEST_F(KernelTest, ADupOfNftDecidesNothing) {
+  const Namespace pod;
+  ip(pod, with_route);
+  pod.must(
+      {"nft", "-f", "-"},
+      "table ip t {\n chain c {\n type filter hook output priority 0; dup to 10.0.0.1\n numgen inc mod 2 vmap { 0 : "
+      "accept, 1 : accept }\n drop\n }\n}\n");
+  const std::string answer = pod.must({program_under_test(), "explain", "out", "tcp", "10.96.0.10:80"});
+  EXPECT_THAT(answer, ::testing::HasSubstr("dup to 10.0.0.1 "));
+  EXPECT_THAT(answer, ::testing::HasSubstr("\nleaves the pod by eth0 to 10.96.0.10:80, untouched"));
 }
 
 }  // namespace

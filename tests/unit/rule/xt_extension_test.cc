@@ -677,7 +677,7 @@ TEST(XtTarget, WhatBecomesOfThePacket) {
     return decode_target({name, 0, std::vector<std::byte>(4)}, Family::ipv4);
   };
   EXPECT_TRUE(std::holds_alternative<Reject>(decoded("REJECT")));
-  for (const char* name : {"LOG", "NFLOG", "TRACE"})
+  for (const char* name : {"LOG", "NFLOG", "TRACE", "TEE"})
     EXPECT_TRUE(std::holds_alternative<NonTerminating>(decoded(name))) << name;
   for (const char* name : {"SYNPROXY", "NFQUEUE", "REJECTED"})
     EXPECT_TRUE(std::holds_alternative<UnknownTarget>(decoded(name))) << name;

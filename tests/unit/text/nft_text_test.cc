@@ -124,10 +124,12 @@ TEST(NftText, KeepsRangesOfTextsTogether) {
 TEST(NftText, LeavesOpenWhatMayDecide) {
   EXPECT_THAT(rule("xyzzy to :123"), ElementsAre("-A c xyzzy to :123"));
   for (const std::string_view words : {"xyzzy to :123", "frobnicate", "flow add @ft", "frobnicate counter",
+                                       "dup to ip saddr map { 10.0.0.1 : 10.0.0.2 }", "dup",
                                        "tcp dport 80 xyzzy log prefix \"accept\" meta mark set 0x1"})
     EXPECT_FALSE(goes_on(words)) << words;
-  for (const std::string_view words : {"counter", "osf name \"Linux\" counter", "tcp option sack-perm exists counter",
-                                       "log prefix \"xyzzy\"", "limit rate 5/minute burst 7 packets"})
+  for (const std::string_view words :
+       {"counter", "osf name \"Linux\" counter", "tcp option sack-perm exists counter", "log prefix \"xyzzy\"",
+        "dup to 10.0.0.1", "dup to 10.0.0.1 device \"eth0\"", "limit rate 5/minute burst 7 packets"})
     EXPECT_TRUE(goes_on(words)) << words;
   EXPECT_THAT(rule("frobnicate tcp dport 80 accept"), ElementsAre("-A c frobnicate tcp dport 80 -j ACCEPT"));
 }

@@ -83,6 +83,7 @@ TEST(ReadRule, IsAsItsWordsAre) {
            "-A C -j TOS --set-tos 0x10/0x3f",
            "-A C -j LOG --log-prefix x",
            "-A C -j NFLOG --nflog-group 1",
+           "-A C -j TEE --gateway 10.0.0.1",
            "-A C -j ISTIO_REDIRECT",
            "-A C -g ELSEWHERE",
            "-A C -p tcp",
