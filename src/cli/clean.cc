@@ -13,7 +13,9 @@
 #include "library/sentences.h"
 #include "mesh/other_meshes.h"
 #include "mesh/ownership.h"
+#include "model/config.h"
 #include "model/printable.h"
+#include "pod/route.h"
 #include "rule/iptables.h"
 
 namespace sidetrack::cli {
@@ -40,6 +42,14 @@ std::vector<std::string> identical_rules(const Survey& survey, std::optional<Bac
   return left;
 }
 
+// Names the routes that are as Istio's, into which no policy rule of Istio leads.
+void add_other_routes(const Survey& survey, std::vector<std::string>& left) {
+  for (const Route& route : survey.others_routing.local_routes) {
+    if (route.table == Config().tproxy_route_table)
+      left.push_back(fmt::format("'{}' stays: no policy rule of the mesh looks up that table", ip_words(route)));
+  }
+}
+
 }  // namespace
 
 ExitCode run_clean(CommandLine& line) {
@@ -52,7 +62,9 @@ ExitCode run_clean(CommandLine& line) {
     mesh = rules.name;
     left = left_by_mesh(rules, kernel->survey().all());
   } else {
-    left = identical_rules(kernel->survey(), line.applying.backend);
+    const Survey survey = kernel->survey();
+    left = identical_rules(survey, line.applying.backend);
+    add_other_routes(survey, left);
   }
   const ApplyResult result = converge({.options = &line.applying}, *kernel);
   kernel->release_locks();  // before the log, which somebody may not read

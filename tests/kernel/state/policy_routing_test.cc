@@ -82,6 +82,17 @@ TEST_F(PolicyRouting, AnEqualRuleBehindTableMainDoesNot) {
   expect_as_requested();
 }
 
+TEST_F(PolicyRouting, CleanNamesTheRouteThatStays) {
+  shell("ip rule add fwmark 0x539/0xfff lookup 133; ip route add local default dev lo table 133");
+  EXPECT_THAT(run("clean").err, HasSubstr("nothing to remove"));
+  shell("iptables-nft -t nat -N ISTIO_OUTPUT; iptables-nft -t nat -A OUTPUT -p tcp -j ISTIO_OUTPUT");
+  const Output cleaned = run("clean");
+  EXPECT_THAT(cleaned.err, HasSubstr("'ip route local default dev lo table 133' stays: no policy rule of the mesh"));
+  EXPECT_THAT(pod.ns().must({"ip", "route", "show", "table", "133"}), HasSubstr("local default"));
+  shell("ip rule add fwmark 1337 lookup 133; iptables-nft -t nat -N ISTIO_OUTPUT");
+  EXPECT_THAT(run("clean").err, Not(HasSubstr(" stays")));
+}
+
 TEST_F(PolicyRouting, OursBehindOthersIsMovedBeforeThem) {
   apply();
   const struct {
