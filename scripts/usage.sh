@@ -18,3 +18,15 @@ refuse_words() {
   shift 2
   [ $# -le "$most" ] || { shift "$most"; echo "scripts/$name: '$1': expected no more arguments; see scripts/$name --help" >&2; exit 2; }
 }
+
+# ctest_values OPTION: how many words behind it are its value; fails if it is none of ctest's options that choose tests or what is printed.
+ctest_values() {
+  case $1 in
+    -R | --tests-regex | -E | --exclude-regex | -L | --label-regex | -LE | --label-exclude | -I | --tests-information) echo 1 ;;
+    -FA | --fixture-exclude-any | -FS | --fixture-exclude-setup | -FC | --fixture-exclude-cleanup) echo 1 ;;
+    -j | --parallel | --repeat | --timeout | --stop-time | --test-load | --max-width | -O | --output-log | --output-junit) echo 1 ;;
+    -N | --show-only | --show-only=* | -V | --verbose | -VV | --extra-verbose | -Q | --quiet | --debug | --progress | --print-labels) echo 0 ;;
+    -U | --union | -j[1-9]* | --no-tests=* | --output-on-failure | --stop-on-failure | --rerun-failed | --schedule-random) echo 0 ;;
+    *) return 1 ;;
+  esac
+}
