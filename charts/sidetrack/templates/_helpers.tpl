@@ -7,9 +7,12 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
-{{/* Returns the name of an image: (list . IMAGE) */}}
+{{/* Returns the name of an image: (list . IMAGE NAME-OF-THE-VALUE) */}}
 {{- define "sidetrack.image" -}}
-{{- $root := index . 0 }}{{ $image := index . 1 }}
+{{- $root := index . 0 }}{{ $image := index . 1 }}{{ $value := index . 2 }}
+{{- if regexMatch "@|:[^/]*$" $image.repository }}
+{{- fail (printf "%s.repository: '%s': expected a name without tag or digest, which %s.tag takes" $value $image.repository $value) }}
+{{- end }}
 {{- $tag := default $root.Chart.AppVersion $image.tag }}
 {{- printf "%s%s%s" $image.repository (hasPrefix "sha256:" $tag | ternary "@" ":") $tag }}
 {{- end }}
@@ -106,7 +109,7 @@ template:
       {{- end }}
     containers:
     - name: sidetrack-cni
-      image: {{ include "sidetrack.image" (list $root $root.Values.image) | quote }}
+      image: {{ include "sidetrack.image" (list $root $root.Values.image "image") | quote }}
       imagePullPolicy: {{ $root.Values.image.pullPolicy }}
       {{- if $uninstall }}
       args: {{- concat (list "cni" "uninstall" "--watch") $folderOptions | toYaml | nindent 6 }}
