@@ -1,8 +1,8 @@
 # Sourced by the scripts that build images or run containers.
-umask 022 # folders of an image have the same modes everywhere
+umask 022 # directories of an image have the same modes everywhere
 cache=${SIDETRACK_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/sidetrack}
 
-# private_podman FOLDER: makes `podman` use its own store and configuration there; the machine's are neither used nor changed.
+# private_podman DIRECTORY: makes `podman` use its own store and configuration there; the machine's are neither used nor changed.
 private_podman() {
   podman_options=(--root "$1/store" --runroot "$1/run" --tmpdir "$1/libpod" --storage-driver vfs)
   printf '[engine]\nlock_type = "file"\n' >"$1/containers.conf" # the other kind is shared by all stores
@@ -11,7 +11,7 @@ private_podman() {
 podman() { command podman "${podman_options[@]}" "$@"; }
 
 # add_program PROGRAM ROOT [PACKAGES]: copies a program with its loader and shared libraries into ROOT, each at its own path,
-# where the loader finds it without a cache. PACKAGES: the folder of unpacked packages that PROGRAM and some of them come from.
+# where the loader finds it without a cache. PACKAGES: the directory of unpacked packages that PROGRAM and some of them come from.
 add_program() {
   local program=$1 root=$2 packages=${3:-} file
   { echo "$program"

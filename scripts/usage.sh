@@ -1,4 +1,4 @@
-# What a script answers to --help: the comment at its head. Sourced before it changes its folder.
+# What a script answers to --help: the comment at its head. Sourced before it changes its directory.
 case ${1-} in
   -h | --help)
     sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"

@@ -6,9 +6,9 @@ skip() {
   [ "${SIDETRACK_REQUIRE_KERNEL:-}" != 1 ] || exit 1
   exit 77
 }
-needs_tools() {
+needs_tools() { # TOOLS…, which `scripts/setup $task` installs
   local tool
-  for tool; do [ -n "$(type -P "$tool")" ] || skip "$tool is missing; install it by 'scripts/setup test'"; done
+  for tool; do [ -n "$(type -P "$tool")" ] || skip "$tool is missing; install it by 'scripts/setup ${task:-test}'"; done
 }
 needs() { # TOOLS…, and what all tests of pods need
   [ "$(id -u)" = 0 ] || skip "it needs root"

@@ -17,8 +17,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- printf "%s%s%s" $image.repository (hasPrefix "sha256:" $tag | ternary "@" ":") $tag }}
 {{- end }}
 
-{{/* Returns the folders of the node as {"bin", "net"}: those that are named, else the platform's (docs/cni.md has the table). */}}
-{{- define "sidetrack.folders" -}}
+{{/* Returns the directories of the node as {"bin", "net"}: those that are named, else the platform's (docs/cni.md has the table). */}}
+{{- define "sidetrack.directories" -}}
 {{- $platforms := dict
     "gke" (dict "bin" "/home/kubernetes/bin")
     "k3s" (dict "bin" "/var/lib/rancher/k3s/data/cni" "net" "/var/lib/rancher/k3s/agent/etc/cni/net.d")
@@ -29,8 +29,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
          "net" (.Values.cni.netDir | default $platform.net | default "/etc/cni/net.d") | toJson }}
 {{- end }}
 
-{{/* Returns the options that name the node's folders, as a list in JSON. */}}
-{{- define "sidetrack.folderOptions" -}}
+{{/* Returns the options that name the node's directories, as a list in JSON. */}}
+{{- define "sidetrack.directoryOptions" -}}
 {{- $options := list }}
 {{- range $name, $value := dict "--platform" .Values.cni.platform "--bin-dir" .Values.cni.binDir "--net-dir" .Values.cni.netDir }}
 {{- if $value }}{{ $options = concat $options (list $name $value) }}{{ end }}
@@ -38,7 +38,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- toJson $options }}
 {{- end }}
 
-{{/* Returns the options of `sidetrack cni install` beside the folders, as a list in JSON. */}}
+{{/* Returns the options of `sidetrack cni install` beside the directories, as a list in JSON. */}}
 {{- define "sidetrack.installOptions" -}}
 {{- $cni := .Values.cni }}
 {{- $options := list }}
@@ -67,8 +67,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- define "sidetrack.cniSpec" -}}
 {{- $root := index . 0 }}{{ $uninstall := index . 1 }}
 {{- $cni := $root.Values.cni }}
-{{- $folders := include "sidetrack.folders" $root | fromJson }}
-{{- $folderOptions := include "sidetrack.folderOptions" $root | fromJsonArray -}}
+{{- $directories := include "sidetrack.directories" $root | fromJson }}
+{{- $directoryOptions := include "sidetrack.directoryOptions" $root | fromJsonArray -}}
 selector:
   matchLabels: {app: sidetrack-cni}
 updateStrategy:
@@ -112,16 +112,16 @@ template:
       image: {{ include "sidetrack.image" (list $root $root.Values.image "image") | quote }}
       imagePullPolicy: {{ $root.Values.image.pullPolicy }}
       {{- if $uninstall }}
-      args: {{- concat (list "cni" "uninstall" "--watch") $folderOptions | toYaml | nindent 6 }}
+      args: {{- concat (list "cni" "uninstall" "--watch") $directoryOptions | toYaml | nindent 6 }}
       readinessProbe: # ready: no configuration names it any more
         exec:
-          command: {{- concat (list "/usr/bin/sidetrack" "cni" "uninstall") $folderOptions | toYaml | nindent 10 }}
+          command: {{- concat (list "/usr/bin/sidetrack" "cni" "uninstall") $directoryOptions | toYaml | nindent 10 }}
         periodSeconds: 10
       {{- else }}
-      args: {{- concat (list "cni" "install" "--watch") $folderOptions (include "sidetrack.installOptions" $root | fromJsonArray) | toYaml | nindent 6 }}
+      args: {{- concat (list "cni" "install" "--watch") $directoryOptions (include "sidetrack.installOptions" $root | fromJsonArray) | toYaml | nindent 6 }}
       readinessProbe: # ready: the plugin is installed, of this version, and the last of its chain
         exec:
-          command: {{- concat (list "/usr/bin/sidetrack" "cni" "status") $folderOptions | toYaml | nindent 10 }}
+          command: {{- concat (list "/usr/bin/sidetrack" "cni" "status") $directoryOptions | toYaml | nindent 10 }}
         periodSeconds: 10
       {{- end }}
       terminationMessagePolicy: FallbackToLogsOnError
@@ -134,21 +134,21 @@ template:
         readOnlyRootFilesystem: true
         runAsGroup: 0
         runAsNonRoot: false
-        runAsUser: 0 # the folders are root's; no capability is needed
+        runAsUser: 0 # the directories are root's; no capability is needed
         capabilities:
           drop: [ALL]
       volumeMounts: # at their own paths: the plugin is told where the configuration is
-      - {name: bin, mountPath: {{ $folders.bin | quote }}}
-      - {name: net, mountPath: {{ $folders.net | quote }}}
+      - {name: bin, mountPath: {{ $directories.bin | quote }}}
+      - {name: net, mountPath: {{ $directories.net | quote }}}
       {{- if $uninstall }}
       - {name: records, mountPath: /run/sidetrack, readOnly: true} # the program stays as long as a pod may need it
       - {name: cache, mountPath: /var/lib/cni, readOnly: true}
       {{- end }}
     volumes:
     - name: bin # the program is put here
-      hostPath: {path: {{ $folders.bin | quote }}, type: DirectoryOrCreate}
+      hostPath: {path: {{ $directories.bin | quote }}, type: DirectoryOrCreate}
     - name: net # the entry is put into the configuration here
-      hostPath: {path: {{ $folders.net | quote }}, type: DirectoryOrCreate}
+      hostPath: {path: {{ $directories.net | quote }}, type: DirectoryOrCreate}
     {{- if $uninstall }}
     - name: records
       hostPath: {path: /run/sidetrack, type: DirectoryOrCreate}
