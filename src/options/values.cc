@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <limits>
 #include <optional>
 #include <span>
@@ -261,9 +262,10 @@ std::optional<std::uint32_t> table_number(std::string_view word) {
 
 // Lists what says nothing about where a packet goes: the word, and whether a value follows.
 constexpr std::pair<std::string_view, bool> of_no_account[] = {
-    {"proto", true}, {"scope", true},      {"pref", true},    {"mtu", true},      {"onlink", false},
-    {"error", true}, {"expires", true},    {"advmss", true},  {"hoplimit", true}, {"linkdown", false},
-    {"dead", false}, {"pervasive", false}, {"offload", false}};
+    {"proto", true},  {"scope", true},      {"pref", true},     {"mtu", true},         {"onlink", false},
+    {"error", true},  {"expires", true},    {"advmss", true},   {"hoplimit", true},    {"linkdown", false},
+    {"dead", false},  {"pervasive", false}, {"offload", false}, {"rt_offload", false}, {"rt_trap", false},
+    {"weight", true}, {"nhid", true}};
 
 bool read_route(std::span<const std::string_view> words, Route& route, std::optional<std::uint32_t>& metric,
                 bool& dead) {
@@ -275,15 +277,21 @@ bool read_route(std::span<const std::string_view> words, Route& route, std::opti
   }
   if (words.empty()) return false;
   const std::string_view to = words[0];
+  std::size_t hops = 0;
   for (std::size_t i = 1; i < words.size(); ++i) {
     const auto* ignored = std::ranges::find(of_no_account, words[i], &std::pair<std::string_view, bool>::first);
     const bool is_ignored = ignored != std::end(of_no_account);
     dead = dead || words[i] == "dead";
     if (is_ignored && !ignored->second) continue;
     if (i + 1 == words.size()) return false;
+    if (words[i] == "nexthop" && ++i + 1 == words.size()) return false;
+    hops += words[i - 1] == "nexthop" ? 1 : 0;
     const std::string_view option = words[i], given = words[++i];
-    if (option == "dev") {
+    if (option == "dev" && hops > 1) {
+      route.other_devices.emplace_back(given);
+    } else if (option == "dev") {
       route.device = given;
+    } else if (option == "via" && hops > 1 && Address::parse(given)) {
     } else if (option == "via" && (route.gateway = Address::parse(given))) {
     } else if (option == "src" && (route.source = Address::parse(given))) {
     } else if (option == "metric" && (metric = to_number<std::uint32_t>(given))) {
@@ -389,7 +397,16 @@ void route_line(const Item& item, GivenPod& pod) {
 
 void route(const Item& item, GivenPod& pod) {
   if (item.text.empty()) route_line(item, pod);
-  for (const std::string_view line : split(item.text, "\n")) route_line({item.given, line}, pod);
+  std::vector<std::string> lines;
+  for (const std::string_view line : split(item.text, "\n")) {
+    const bool goes_on = !lines.empty() && std::isspace(static_cast<unsigned char>(line[0])) != 0;  // \tnexthop via …
+    if (goes_on) {
+      lines.back() += line;
+    } else if (line.find("ip route") == std::string_view::npos && line.find("ip rule") == std::string_view::npos) {
+      lines.emplace_back(line);  // and no prompt
+    }
+  }
+  for (const std::string& line : lines) route_line({item.given, line}, pod);
 }
 
 AddressRange loopback_prefix(const Item& item) {

@@ -246,8 +246,9 @@ bool goes_on(std::string_view before, std::string_view line) {
   const auto starts_rule = [](std::string_view word) { return begins_with_verb(word) || program_of(word); };
   const std::vector<std::string_view> rule = split(before, " "), words = split(line, " ");
   constexpr std::string_view starts_another = "#:*[";
-  if (words.empty() || words.back() == "COMMIT" || starts_another.find(words[0][0]) != std::string_view::npos ||
-      is_comment_line(line) || std::ranges::none_of(rule, begins_with_verb) || std::ranges::any_of(words, starts_rule))
+  if (words.empty() || words.back() == "COMMIT" || stands_for_lines(line) ||
+      starts_another.find(words[0][0]) != std::string_view::npos || is_comment_line(line) ||
+      std::ranges::none_of(rule, begins_with_verb) || std::ranges::any_of(words, starts_rule))
     return false;
   const std::string_view before_last = rule.size() > 1 ? rule[rule.size() - 2] : "";
   const bool lacks_value = before_last == "--tcp-flags" || before_last == "--match-set";  // they take two
@@ -288,7 +289,8 @@ class Reader {
     const auto width = width_of(lines);
     for (const PastedLine& line : without_wraps(std::move(lines))) {
       number_ = line.number;
-      may_be_cut_ = line.ends_text || line.text.size() == width;
+      is_at_width_ = line.text.size() == width;
+      ends_text_ = line.ends_text;
       if (tells_of_failure(line.text))
         note(fmt::format("'{}': the rules are taken to be there anyway", excerpt(line.text)));
       const std::string text = with_separate_values(line.text);
@@ -333,7 +335,7 @@ class Reader {
   // Returns what follows the first command.
   std::string_view take_first(std::string_view line) {
     const std::vector<std::string_view> words = split(line, " ");
-    const bool is_comment = is_comment_line(line);
+    const bool is_comment = is_comment_line(line) || (!words.empty() && words[0] == "echo");
     if (is_comment && line.find("legacy tables present") != std::string_view::npos) {
       note(
           "the tables of iptables-legacy that the pod has are assumed to be empty, unless the text has them: ask for "
@@ -353,8 +355,8 @@ class Reader {
         return {};
       }
     }
-    if (is_comment || words.empty() || is_next_command_ || is_setting(words)) return {};
-    if (omits(line) || ends_row(words, line)) return {};
+    if (words.empty() || is_next_command_ || omits(line)) return {};
+    if (is_comment || is_setting(words) || ends_row(words, line)) return {};
     is_row_skipped_ = !in_table_ && is_row(words);
     if (in_table_ || is_row_skipped_) add_opaque(words, line);
     // The end of a rule that was wrapped, perhaps.
@@ -372,7 +374,11 @@ class Reader {
   // Takes a line that stands for others.
   bool omits(std::string_view line) {
     const bool is_open = in_table_ || in_listing_ || (!script_.sections.empty() && script_.sections.back().of_commands);
-    if (!is_open || !stands_for_lines(line)) return false;
+    if (!stands_for_lines(line)) return false;
+    if (!is_open) {
+      note("lines are omitted here: tables that the text lacks may be among them");
+      return true;
+    }
     ChainOperation& made = script_.sections.back().operations.emplace_back();
     made.kind = Kind::omit;
     made.chain = in_listing_ ? listed_chain_ : "";
@@ -475,6 +481,8 @@ class Reader {
     }
     const Verb* verb = verb_of(words[0]);
     if (verb == nullptr || words.size() < 2 || words[1].starts_with('-')) return false;
+    const bool has_rule = words.size() > 2 && verb->kind == Kind::append;
+    if (has_rule && !in_table_ && !in_listing_ && words[2] != "!" && !words[2].starts_with('-')) return false;  // prose
     if (!in_table_) open_listing(*verb, words[1]);
     add(script_.sections.back(), *verb, rest, counters);
     return true;
@@ -546,6 +554,12 @@ class Reader {
     made.chain = words.size() > 1 ? words[1] : "";
     made.line = number_;
     made.counters = counters;
+    if (ends_text_ && verb.kind == Kind::append && words.size() == 2) {  // its name may be cut
+      made.kind = Kind::omit;
+      made.chain.clear();
+      section.operations.push_back(std::move(made));
+      return;
+    }
     if (verb.kind == Kind::policy) {
       made.policy = policy_of(words[2]).value_or(Verdict::accept);
       section.is_whole |= !section.of_commands;
@@ -579,10 +593,11 @@ class Reader {
     try {
       Rule rule = read_rule(text);
       // Where it was cut off is not known.
-      const bool may_be_cut = may_be_cut_ || (!words.empty() && words.back().starts_with('-'));
-      const bool cut = may_be_cut && rule.target == Target(NonTerminating{}) && !rule.matches.empty() &&
-                       std::holds_alternative<UnknownMatch>(rule.matches.back());
-      if (cut) rule.target = UnknownTarget{"[unknown target]"};
+      const std::string_view last = words.empty() ? std::string_view() : words.back();
+      const bool breaks_off = is_at_width_ || last.ends_with("...") || last.ends_with("…");
+      const bool ends_unknown = !rule.matches.empty() && std::holds_alternative<UnknownMatch>(rule.matches.back());
+      const bool is_cut = breaks_off || (ends_unknown && (ends_text_ || last.starts_with('-')));
+      if (is_cut && rule.target == Target(NonTerminating{})) rule.target = UnknownTarget{"[unknown target]"};
       return rule;
     } catch (const Error&) {
       return opaque_rule(chain, joined_words(words));
@@ -647,7 +662,8 @@ class Reader {
       }
       ++listing_;
       in_table_ = in_listing_ = false;
-      if (!is_comment && program.lists_all && std::ranges::find(words, "<") != words.end())
+      const bool restores = words.front().find("-restore") != std::string_view::npos;
+      if (!is_comment && restores && (is_next_command_ || text.find('<') != std::string_view::npos))
         note(fmt::format("what '{}' loads is not read: give that file, too", excerpt(line)));
     }
     const auto next = text.find_first_not_of(";&|> ", end);
@@ -735,7 +751,8 @@ class Reader {
   Context context_;
   std::size_t number_ = 0;
   std::size_t last_statement_ = 0;  // its line
-  bool may_be_cut_ = false;         // its end
+  bool is_at_width_ = false;        // the line ends where others do that are as long
+  bool ends_text_ = false;          // the line has no end
   unsigned listing_ = 0;
   bool in_table_ = false;           // after *nat, before COMMIT
   bool in_listing_ = false;         // in the lines of -S or -L

@@ -326,9 +326,10 @@ void add_built_in_chains(OpenTable& table) {
   }
 }
 
+// That may be one of which the target is not understood, too.
 bool leads_to(const LiveRule& live, std::string_view chain) {
   const auto* jump = std::get_if<Jump>(&live.rule.target);
-  return jump != nullptr && jump->chain == chain;
+  return jump != nullptr ? jump->chain == chain : std::holds_alternative<UnknownTarget>(live.rule.target);
 }
 
 std::size_t count_leading_to(std::string_view chain, const OpenTable& table) {
@@ -371,13 +372,19 @@ void leave_open_start(OpenTable& table) {
   }
 }
 
-// Tells whether a listing lacks its end: -S declares all chains first, -L counts the rules that lead to each.
+// Tells whether rows are missing of what -L prints, which counts the rules that lead to each chain.
+bool lacks_rows(const Section& section, const OpenTable& table) {
+  return std::ranges::any_of(section.operations, [&](const ChainOperation& each) {
+    return each.kind == Kind::declare && each.number && count_leading_to(each.chain, table) < *each.number;
+  });
+}
+
+// Tells whether a listing lacks its end: -S declares all chains first.
 bool is_cut_at_end(const Section& section, const OpenTable& table) {
   const std::string* last = last_with_rules(section);
   bool is_after = last == nullptr || table.find(*last)->hook;
   for (const ChainOperation& each : section.operations) {
     if (each.kind != Kind::declare) continue;
-    if (each.number && count_leading_to(each.chain, table) < *each.number) return true;
     if (!each.number && is_after && table.find(each.chain)->rules.empty()) return true;
     is_after = is_after || each.chain == *last;
   }
@@ -556,7 +563,13 @@ class Tables {
     for (const ChainOperation& operation : section.operations) carry_out(operation, *table);
     if (section.of_chain) return;
     Edge end = section.end;
-    if (end == Edge::assumed && is_cut_at_end(section, *table)) {
+    const bool lacks = lacks_rows(section, *table);
+    if (lacks && end == Edge::shown) {
+      note(section, fmt::format("rules of the table {} are missing, as its counts of references say; {}",
+                                name(*section.table), what_to_ask));
+      leave_open_start(*table);
+    }
+    if (end == Edge::assumed && (lacks || is_cut_at_end(section, *table))) {
       end = Edge::missing;
       note(section, fmt::format("the end of the table {} may be missing; {}", name(*section.table), what_to_ask));
     }

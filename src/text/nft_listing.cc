@@ -656,16 +656,17 @@ class TableReader {
       complete(tokens);
       const bool is_warning = tokens.size() > 1 && tokens[0].text == "#" &&
                               (tokens[1].text == "Warning:" || !nft::is_of_iptables(made_.key));
-      if (tokens.empty() || is_warning || is_gap(tokens)) continue;
+      if (tokens.empty() || is_gap(tokens) || is_warning) continue;
       if (tokens.size() > 2 && tokens[0].text == "comment" && tokens[1].quoted)  // the chain's
         tokens.erase(tokens.begin(), tokens.begin() + 2);
+      const bool breaks_off = !tokens.back().quoted && tokens.back().text.ends_with("...");
       const bool is_base = tokens[0].text == "type" && tokens.size() > 3 && tokens[2].text == "hook";
       if (is_base) {
         if (!read_nft_base(tokens, made_.key.family == NFPROTO_BRIDGE, chain)) has_gap_ = true;
       } else if (tokens[0].text == "policy" && tokens.size() > 1) {
         chain.drops = tokens[1].text == "drop";
       } else if (!is_cut_ && tokens[0].text != "comment") {
-        chain.rules.push_back(rule_of(tokens));
+        chain.rules.push_back(breaks_off ? opaque_nft_rule(nft_words(tokens) + " [cut off]") : rule_of(tokens));
       }
       if (is_cut_) return chain.rules.push_back(opaque_nft_rule(nft_words(tokens) + " [cut off]"));
     }

@@ -196,8 +196,21 @@ bool NftScript::goes_on(const std::string& text, bool is_open, const PastedLine&
   const NftTokens tokens = nft_tokens(text), more = nft_tokens(next.text);
   if (tokens.empty() || more.empty() || std::ranges::find(tokens, "rule", &NftToken::text) == tokens.end())
     return false;
-  return is_among(unquoted(tokens, tokens.size() - 1), open_ends) ||
-         (!is_among(unquoted(tokens, tokens.size() - 1), last_words) && begins_nft_statement(unquoted(more, 0)));
+  if (is_among(unquoted(tokens, tokens.size() - 1), open_ends)) return true;
+  if (is_among(unquoted(tokens, tokens.size() - 1), last_words)) return false;
+  return begins_nft_statement(unquoted(more, 0)) || !is_whole_rule(text) || is_whole_rule(text + ' ' + next.text);
+}
+
+// Tells whether all of it is one rule that is understood.
+bool NftScript::is_whole_rule(const std::string& text) const {
+  const NftTokens tokens = tokens_of_script(text);
+  Tokens rest = tokens;
+  const auto command = command_in(take_command(rest));
+  if (!command || command->kind != "rule" || !rest.empty() || command->rest.size() < 2) return false;
+  const NftRule rule = read_nft_rule(command->rest.subspan(1));
+  return std::ranges::none_of(rule.statements, [](const NftStatement& each) {
+    return each.word.empty() || (each.word == "match" && each.parts.empty());  // not understood
+  });
 }
 
 bool NftScript::take(std::span<const PastedLine>& lines, const std::string& source) {

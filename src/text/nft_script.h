@@ -26,6 +26,8 @@ class NftScript {
 
   // Returns whether the tables that follow are a listing: the last command was `nft list`.
   [[nodiscard]] bool lists() const { return lists_; }
+  // Returns whether the text makes all tables, after `flush ruleset`: blocks of one table add to each other.
+  [[nodiscard]] bool builds_ruleset() const { return all_emptied_ && !lists_; }
   // Returns, once, whether they are all that there are: nft list ruleset
   bool begins_ruleset() { return std::exchange(lists_all_, false); }
 
@@ -43,6 +45,7 @@ class NftScript {
   [[nodiscard]] std::optional<Command> command_in(Tokens tokens) const;
   [[nodiscard]] bool has_command(const std::string& line) const;
   [[nodiscard]] bool goes_on(const std::string& text, bool is_open, const PastedLine& next) const;
+  [[nodiscard]] bool is_whole_rule(const std::string& text) const;
   void apply(const Command& command);
   void remove_table(const Command& command);
   static bool change_table(NftTable& table, const Command& command);

@@ -128,15 +128,20 @@ std::string message_of_log(std::string_view line) {
 }  // namespace
 
 bool stands_for_lines(std::string_view line) {
-  constexpr std::string_view words[] = {"snip", "snipped", "omitted",      "truncated",    "cut",
-                                        "more", "etc",     "linesomitted", "linessnipped", "outputomitted"};
+  constexpr std::string_view words[] = {"snip", "snipped", "cut", "more", "etc"};
+  constexpr std::string_view parts[] = {"omitted", "snipped", "truncated", "removed"};
+  constexpr std::size_t most_words = 5;  // more are a sentence
+  line.remove_prefix(std::min(line.find_first_not_of("#/;> "), line.size()));
+  if (line.starts_with("-A")) return false;
   std::string letters;
   for (const char c : line) {
     if (std::isalpha(static_cast<unsigned char>(c)) != 0)
       letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
   if (letters.empty()) return line.find("...") != std::string_view::npos || line.find("…") != std::string_view::npos;
-  return !line.starts_with("-A") && std::ranges::find(words, letters) != std::end(words);
+  return std::ranges::find(words, letters) != std::end(words) ||
+         (split(line, " ").size() <= most_words &&
+          std::ranges::any_of(parts, [&](std::string_view part) { return letters.ends_with(part); }));
 }
 
 std::vector<PastedLine> pasted_lines(std::string_view text) {

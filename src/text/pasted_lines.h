@@ -17,7 +17,7 @@ struct PastedLine {
   bool lacks_end = false;   // of nft: its chain is closed behind it, without ; or the end of a line between
 };
 
-// Tells whether the line stands for others that were omitted: "...", "[…]", "<snip>", "-- 12 lines omitted --".
+// Tells whether the line stands for others that were omitted: "...", "# […]", "<snip>", "-- 12 lines omitted --".
 [[nodiscard]] bool stands_for_lines(std::string_view line);
 
 // Returns the lines of a text that was pasted into an issue or a chat, without what is added on the way: fences, quote

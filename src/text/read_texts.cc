@@ -30,6 +30,13 @@ namespace {
 
 constexpr const char* ask_for_iptables = "ask for the output of: iptables-save; ip6tables-save";
 
+// What nft, or istio-init of it, says where it has changed nothing.
+bool nft_has_failed(std::string_view line) {
+  constexpr std::string_view words[] = {"Error: Could not process rule", "could not run nft",
+                                        "netlink: Error: ", "nft: command not found"};
+  return std::ranges::any_of(words, [&](std::string_view each) { return line.find(each) != std::string_view::npos; });
+}
+
 // Lines counted from 1, the last one included.
 using LineRange = std::pair<std::size_t, std::size_t>;
 
@@ -74,6 +81,7 @@ class TextsReader {
     int depth = 0;                      // outside of whole tables
     std::optional<std::size_t> closes;  // the line that closes a table of which the first line is missing
     bool has_chain = false;             // of such a table
+    std::string omits_at;               // the place of the first "..."
     for (std::span<const PastedLine> rest(lines); !rest.empty();) {
       const std::size_t first = rest.front().number;
       const auto source = fmt::format("{}:{}", excerpt(text.name), first);
@@ -88,7 +96,10 @@ class TextsReader {
         if (of_both) continue;
       } else {
         const std::string& line = rest.front().text;
-        if (line.starts_with("include \""))
+        if (nft_has_failed(line))
+          notes_.push_back(fmt::format("{}: '{}': the rules are taken to be there anyway", source, excerpt(line)));
+        if (stands_for_lines(line) && omits_at.empty()) omits_at = source;
+        if (line.starts_with("include \"") || line.find("nft -f") != std::string::npos)
           notes_.push_back(fmt::format("{}: what '{}' loads is not read: give that file, too", source, excerpt(line)));
         has_chain = has_chain || (line.starts_with("chain ") && line.ends_with('{'));
         depth += opened_braces(line);
@@ -102,21 +113,23 @@ class TextsReader {
     RulesText left{text.name, without_lines(text.text, of_nft)};
     const auto has_iptables = [&] { return !read_iptables_script(left).sections.empty(); };
     const bool is_headless = closes && (!of_nft.empty() || (has_chain && has_iptables()));
-    if (is_headless) add_headless(fmt::format("{}:{}", excerpt(text.name), *closes));
+    if (is_headless)
+      add_unknown(fmt::format("{}:{}", excerpt(text.name), *closes), "[the text begins within the table]",
+                  "this closes a table of nft of which the first line is missing");
+    if (!omits_at.empty() && (!of_nft.empty() || has_nft_))
+      add_unknown(omits_at, "[lines are omitted]", "lines are omitted here");
     has_nft_ = has_nft_ || !of_nft.empty() || is_headless;
     if (of_nft.empty() || has_iptables()) rest_.push_back(std::move(left));
   }
 
   // A table of which nothing is known.
-  void add_headless(const std::string& source) {
-    notes_.push_back(fmt::format(
-        "{}: this closes a table of nft of which the first line is missing: what it does is not known; ask for "
-        "the output of: nft list ruleset",
-        source));
+  void add_unknown(const std::string& source, std::string_view why, std::string_view note) {
+    notes_.push_back(
+        fmt::format("{}: {}: what they do is not known; ask for the output of: nft list ruleset", source, note));
     const nft::TableKey key{NFPROTO_INET, "[cut off]"};
     if (std::ranges::find(tables_, key, &NftTable::key) != tables_.end()) return;
     NftTable table{key, source};
-    leave_open(table, "[the text begins within the table]");
+    leave_open(table, why);
     tables_.push_back(std::move(table));
   }
 
@@ -140,6 +153,7 @@ class TextsReader {
     }
     const auto has_objects = [](const NftTable& each) { return !each.chains.empty() || !each.sets.empty(); };
     if (adds && !has_objects(table)) return;
+    if (script_.builds_ruleset()) return join(*found, std::move(table));
     if (found->of_commands && !script_.lists()) {
       if (has_objects(*found)) leave_open_after_commands(table);
       *found = std::move(table);
@@ -148,6 +162,23 @@ class TextsReader {
     notes_.push_back(fmt::format("{}: the table {} once more: these rules count, not those before", source,
                                  printable(nft::text(table.key))));
     *found = std::move(table);
+  }
+
+  // What nft -f makes of two blocks of a table.
+  static void join(NftTable& into, NftTable more) {
+    for (NftChain& chain : more.chains) {
+      const auto same = std::ranges::find(into.chains, chain.name, &NftChain::name);
+      if (same == into.chains.end()) {
+        into.chains.push_back(std::move(chain));
+        continue;
+      }
+      std::vector<NftRule> rules = std::move(same->rules);
+      std::ranges::move(chain.rules, std::back_inserter(rules));
+      if (!chain.hook.empty()) *same = std::move(chain);
+      same->rules = std::move(rules);
+    }
+    std::ranges::move(more.sets, std::back_inserter(into.sets));
+    into.has_end = into.has_end && more.has_end;
   }
 
   void leave_open_after_commands(NftTable& table) {
@@ -240,13 +271,19 @@ class TextsReader {
     nft::Dump dump;
     std::size_t extensions = 0;
     std::vector<std::string> empty_sets;
+    const auto has_rules = [](const NftTable& table) {
+      return std::ranges::any_of(table.chains, [](const NftChain& chain) { return !chain.rules.empty(); });
+    };
+    if (!tables_.empty() && std::ranges::none_of(tables_, has_rules))
+      read_.notes.emplace_back("no rule is in the tables of nft: nft list ruleset prints all, nft list chains none");
     note_left_out();
     leave_open_single_chains();
     for (NftTable& table : tables_) {
       if (table.of_commands) mark_changing_sets(table);
       if (table.assumed_empty)
-        read_.notes.push_back(fmt::format("{}: the table {} is assumed to be empty before these commands of nft",
-                                          table.source, printable(nft::text(table.key))));
+        read_.notes.push_back(
+            fmt::format("{}: the table {} is assumed to be empty before these commands of nft, and they to be whole",
+                        table.source, printable(nft::text(table.key))));
       if (table.of_commands && std::ranges::any_of(table.chains, &NftChain::is_cut_off))
         read_.notes.push_back(
             fmt::format("{}: commands of nft change what the text does not show of the table {}: what it "

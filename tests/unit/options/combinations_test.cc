@@ -258,7 +258,12 @@ TEST(Combinations, RoutesOfAPodThatIsGiven) {
   const GivenPod ruled = given("fwmark 0x111/0xfff lookup 100");
   ASSERT_EQ(ruled.policy_rules.size(), 2U);
   EXPECT_EQ(ruled.policy_rules.at(1), fwmark_rule(Family::ipv6, 0x111, 100, 0xfff));
-  EXPECT_EQ(given("default via 10.0.0.1 dev eth0 \n10.0.0.0/24 dev eth0 scope link\n").routes.size(), 2U);
+  EXPECT_EQ(given("$ ip route\ndefault via 10.0.0.1 dev eth0 \n10.0.0.0/24 dev eth0 scope link\n").routes.size(), 2U);
+  const GivenPod hops =
+      given("10.14.0.0/16 \n\tnexthop via 10.0.0.3 dev eth0 weight 1 \n\tnexthop via 10.1.0.4 dev net1 weight 1 \n");
+  ASSERT_EQ(hops.routes.size(), 1U);
+  EXPECT_EQ(hops.routes.front().device, "eth0");
+  EXPECT_EQ(hops.routes.front().other_devices, std::vector<std::string>{"net1"});
   for (const std::string words :
        {"default via", "default via fd00::1 src 10.0.0.1", "nowhere", "local", "default metric", "default nexthop via",
         "fwmark x lookup 1", "fwmark 1 lookup x", "32766: from all", "x: from all lookup main", "1: from x lookup 1",

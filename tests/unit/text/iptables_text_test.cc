@@ -553,7 +553,8 @@ TEST(IptablesText, OfCommandsOfAScriptIsOfTheirTables) {
 // istio-init prints what it gives to iptables-restore, then what iptables-save says.
 TEST(IptablesText, KnowsLinesThatStandForOthers) {
   const std::string nat = "iptables-legacy ipv4 nat -A ", omitted = " [lines are omitted]";
-  for (const char* gap : {"...", "[...]", "[…]", "<snip>", "-- 12 lines omitted --"}) {
+  for (const char* gap : {"...", "[...]", "[…]", "<snip>", "-- 12 lines omitted --", "# ...", "// ...",
+                          "# (other rules omitted)", "# many rules removed", "--More--"}) {
     const std::string listed = fmt::format("-P OUTPUT ACCEPT\n-A OUTPUT -p tcp -j RETURN\n{}\n$ \n", gap);
     EXPECT_THAT(
         rules({"$ iptables -t nat -S\n" + listed}, true),
@@ -647,6 +648,29 @@ TEST(IptablesText, SaysThatTheTextTellsOfAFailure) {
         "error\tFailed to execute: iptables-restore --noflush /tmp/rules.txt, exit status 2"})
     EXPECT_THAT(notes({log + line + "\n"}), HasSubstr("the rules are taken to be there anyway")) << line;
   EXPECT_THAT(notes({log + "iptables: No chain/target/match by that name.\n"}), Not(HasSubstr("there anyway")));
+}
+
+TEST(IptablesText, KnowsWhereALineBreaksOff) {
+  const std::string nat = "*nat\n:OUTPUT ACCEPT [0:0]\n", out = "iptables-legacy ipv4 nat -A OUTPUT ";
+  for (const std::string rest : {"-p tcp ...", "-p tcp -m tcp --dport 22 ...", "-p tcp -m tcp --dport 22…"})
+    EXPECT_THAT(rules({nat + "-A OUTPUT " + rest + "\nCOMMIT\n"}), ElementsAre(HasSubstr("[unknown target]"))) << rest;
+  // The name of a chain at the end of the text may be cut.
+  EXPECT_THAT(
+      rules({nat + "-A OUTPUT -p tcp -j RETURN\n-A ISTIO_O"}),
+      ElementsAre(out + "-p tcp -j RETURN", out + "[lines are omitted]", out + "[the text ends before COMMIT]"));
+  // Rows that the counts of -L say are missing.
+  const std::string listed =
+      "$ iptables -t nat -nvL\nChain OUTPUT (policy ACCEPT)\n\nChain A (1 references)\n"
+      " 0 0 RETURN 6 -- * * 0.0.0.0/0 0.0.0.0/0\n$ \n";
+  EXPECT_THAT(rules({listed}), Contains(out + "[the text begins within the table]"));
+  EXPECT_THAT(notes({listed}), HasSubstr("rules of the table nat are missing, as its counts of references say"));
+}
+
+TEST(IptablesText, TakesNoPartOfASentenceForARule) {
+  EXPECT_EQ(rules({std::string(saved) + "Is -A ISTIO_OUTPUT wrong?\n"}), rules({saved}));
+  EXPECT_EQ(rules({std::string(saved) + "echo iptables -t nat -F\n"}), rules({saved}));
+  EXPECT_THAT(notes({std::string(saved) + "iptables-save | grep -v 443 | iptables-restore\n"}),
+              HasSubstr("what 'iptables-restore' loads is not read"));
 }
 
 TEST(IptablesText, SaysWhatItAssumesToBeWhole) {

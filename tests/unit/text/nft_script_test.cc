@@ -241,6 +241,54 @@ TEST(NftScript, ChangesTablesThatAreListed) {
               ElementsAre("inet t -A c -j DROP"));
 }
 
+TEST(NftScript, LeavesOpenWhatIsOmitted) {
+  const std::string made = "add table inet t\nadd chain inet t c { type filter hook output priority 0 ; }\n";
+  for (const std::string gap : {"...", "# ...", "-- snip --"}) {
+    EXPECT_THAT(rules_of_script(made + gap + "\nadd rule inet t c drop\n"), Contains("inet [cut off] open")) << gap;
+    EXPECT_THAT(notes_of_script(made + gap + "\nadd rule inet t c drop\n"),
+                HasSubstr("file:3: lines are omitted here"));
+    EXPECT_THAT(rules_of_script("table inet t {\n}\n" + gap + "\n"), Contains("inet [cut off] open")) << gap;
+  }
+  EXPECT_THAT(notes_of_script(made), HasSubstr("before these commands of nft, and they to be whole"));
+  EXPECT_THAT(notes_of_script(made + "echo 'add rule inet t c drop' | nft -f -\n"), HasSubstr("loads is not read"));
+}
+
+TEST(NftScript, SaysWhatTheTextTellsOfFailuresAndLacks) {
+  const std::string made = "add table inet t\nadd chain inet t c { type filter hook output priority 0 ; }\n";
+  EXPECT_THAT(
+      notes_of_script(made + "add rule inet t c drop\nerror could not run nftables command: exit status 1\n"),
+      HasSubstr("file:4: 'error could not run nftables command: exit status 1': the rules are taken to be there"));
+  EXPECT_THAT(notes_of_script("table inet t {\n\tchain c {\n\t}\n}\n"), HasSubstr("no rule is in the tables of nft"));
+  EXPECT_THAT(notes_of_script(made + "add rule inet t c drop\n"), Not(HasSubstr("no rule is in")));
+}
+
+// At any blank, as a mail wraps it.
+TEST(NftScript, JoinsWhatAMailHasWrapped) {
+  const std::string made = "add table inet t\nadd chain inet t c { type nat hook output priority 0 ; }\n";
+  const std::string rule = "add rule inet t c meta l4proto tcp tcp dport 80 counter redirect to :15001";
+  const std::vector<std::string> whole = rules_of_script(made + rule + "\nThat is all, and nothing helps.\n");
+  ASSERT_THAT(whole, ElementsAre("inet t -A c -p tcp --dport 80 -j REDIRECT --to-ports 15001"));
+  for (std::size_t at = rule.find(" c ") + 2; at != std::string::npos; at = rule.find(' ', at + 1)) {
+    std::string wrapped = rule;
+    wrapped[at] = '\n';
+    EXPECT_EQ(rules_of_script(made + wrapped + "\nThat is all, and nothing helps.\n"), whole) << wrapped;
+    const auto more = rule.find(' ', at + 1);
+    if (more == std::string::npos || rule.substr(more) == " :15001") continue;
+    wrapped[more] = '\n';
+    EXPECT_EQ(rules_of_script(made + wrapped + "\n\nThat is all, and nothing helps.\n"), whole) << wrapped;
+  }
+}
+
+// After `flush ruleset` no block lists what is there: each adds to what those before made.
+TEST(NftScript, JoinsTheBlocksOfATable) {
+  const std::string head = "\ttype filter hook output priority 0; policy accept;\n";
+  const std::string text = "flush ruleset\ntable inet t {\n chain c {\n" + head + "tcp dport 1 drop\n }\n}\n" +
+                           "table inet t {\n chain d {\n return\n }\n}\n" + "table inet t {\n chain c {\n" + head +
+                           "tcp dport 2 drop\n }\n}\n";
+  EXPECT_THAT(rules_of_script(text), ElementsAre("inet t -A c -p tcp --dport 1 -j DROP",
+                                                 "inet t -A c -p tcp --dport 2 -j DROP", "inet t -A d -j RETURN"));
+}
+
 // A rule of nft is none of iptables in its tables, either: without a socket `skuid != 1` does not hold.
 TEST(NftScript, ReadsRulesInTablesOfIptablesAsNft) {
   EXPECT_THAT(rules_of_script("nft add table nat\nnft add chain nat out { type nat hook output priority -100 \\; }\n"

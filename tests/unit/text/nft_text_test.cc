@@ -87,6 +87,10 @@ TEST(NftText, HasNumbersForNames) {
               rule("meta mark & 0x000000ff == 0x00000005 meta mark set meta mark & 0xffffffff | 0x00000010"));
 }
 
+TEST(NftText, KnowsWhereARuleBreaksOff) {
+  EXPECT_THAT(rule("tcp dport ..."), ElementsAre("-A c tcp dport ... [cut off]"));
+}
+
 // Of which interface it is the index, or would be, the text does not tell.
 TEST(NftText, LeavesOpenTheIndexOfAnInterface) {
   EXPECT_THAT(rule("iif \"eth0\" drop"), ElementsAre("-A c -i eth0 -j DROP"));
