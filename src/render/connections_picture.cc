@@ -113,7 +113,8 @@ class Connections {
     const auto address = [&](const char* ipv4, const char* ipv6) {
       return *Address::parse(family == Family::ipv4 ? ipv4 : ipv6);
     };
-    const std::vector<Address> clients = firsts(config.inbound_ranges.list, {address("10.0.0.7", "fd00::7")});
+    const std::vector<Address> clients =
+        firsts(config.inbound_ranges.list, {address("10.0.0.7", "fd00::7"), address("203.0.113.7", "2001:db8:1::7")});
     const Address service = address("10.96.0.10", "fd00:10:96::10");
     add(Direction::in, Protocol::tcp, clients, firsts(config.inbound_ports.list, {8080, 80, 5000}));
     add(Direction::in, Protocol::udp, clients, firsts(config.capture_udp, {}));
@@ -203,9 +204,14 @@ class Connections {
     connection.other_host.add_words(is_inbound
                                         ? fmt::format("to {} port {}", name(packet.protocol), *packet.destination_port)
                                         : Endpoint{*packet.destination, packet.destination_port}.text());
+    // Where rules ask for it: whom the others are not asked about.
+    const bool asks_source = !config_.inbound_ranges.list.empty() || !config_.inbound_exclude_ranges.empty();
+    if (is_inbound && asks_source) connection.other_host.add_words("from " + packet.source->text());
     if (!is_inbound && app.body.empty()) {
+      const bool asks_group = !config_.owner_groups.all || !config_.owner_groups_exclude.empty();
       app.add_sentence("the app");
-      app.add_words(fmt::format("uid {}", packet.owner->uid));
+      app.add_words(asks_group ? fmt::format("uid {}, gid {}", packet.owner->uid, packet.owner->gid)
+                               : fmt::format("uid {}", packet.owner->uid));
     }
     (is_inbound ? connection.left : connection.right) = decided(trace, true);
     const Outcome& outcome = trace.outcome;

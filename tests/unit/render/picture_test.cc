@@ -162,6 +162,14 @@ TEST(Connections, AreThoseThatTheOptionsCapture) {
               IsSupersetOf({"ztunnel inbound plaintext", "ztunnel outbound", "no rule captures it"}));
 }
 
+// What the connections are chosen by is written: a source, a group.
+TEST(Connections, SayWhomTheyAreFrom) {
+  EXPECT_THAT(connections_of("-b * --exclude-inbound-ranges 10.0.0.0/8 --ip-families ipv4"),
+              IsSupersetOf({"Envoy inbound", "from 203.0.113.7"}));
+  EXPECT_THAT(connections_of("-b * --include-inbound-ranges 192.0.2.0/24 --ip-families ipv4"),
+              IsSupersetOf({"Envoy inbound", "from 192.0.2.10"}));
+}
+
 TEST(Connections, SayWhatIsNotCaptured) {
   const Lines words = connections_of("-b 80 --ip-families ipv4");
   EXPECT_THAT(words, IsSupersetOf({"Envoy inbound", "no rule captures it", "a service"}));
