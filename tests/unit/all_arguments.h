@@ -9,13 +9,13 @@
 
 namespace sidetrack::testing {
 
-// What `args` prints of files. Throws the first error if that is nothing.
+// What `args` prints of files without errors. Throws the first error.
 inline std::vector<manifest::PodArguments> all_arguments(
     const ManifestOptions& options, std::vector<std::string>& warnings,
     const manifest::AllIsRead& all_is_read = [] {}) {
   std::vector<std::string> errors;
   auto made = manifest::arguments(options, warnings, errors, all_is_read);
-  if (made.empty() && !errors.empty()) throw Error(ExitCode::usage, errors.front());
+  if (!errors.empty()) throw Error(ExitCode::usage, errors.front());
   return made;
 }
 

@@ -142,7 +142,7 @@ std::vector<PodArguments> arguments(const ManifestOptions& options, std::vector<
         InitArguments init = arguments_of(pod, values, uids, options.injector);
         add(warnings, pod, init.warnings);
         if (!init.refused.empty())
-          add(errors, pod, {fmt::format("istio-init would end with an error: {}", init.refused)});
+          add(warnings, pod, {fmt::format("istio-init would end with an error: {}", init.refused)});
         pod.pod = nullptr;  // they end with the documents
         pod.above.clear();
         made.push_back({std::move(pod), std::move(init)});
