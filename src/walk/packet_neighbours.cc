@@ -3,10 +3,77 @@
 
 #include <algorithm>
 
+#include "walk/addresses.h"
 #include "walk/frames.h"
 #include "walk/packet_walk.h"
 
 namespace sidetrack {
+namespace {
+
+std::vector<Address> own_addresses(const Interface& interface) {
+  std::vector<Address> own;
+  for (const InterfaceAddress& each : interface.addresses) {
+    if (each.address.family == Family::ipv6) own.push_back(each.address);
+  }
+  return own;
+}
+
+// A link-local address, and one of each prefix that is on the link.
+std::vector<Address> possible_neighbours(const PodView& pod, const Interface& interface,
+                                         const std::vector<Address>& own) {
+  std::vector<Address> result{*Address::parse("fe80::1")};
+  const auto is_among = [](const std::vector<Address>& all, const Address& one) {
+    return std::ranges::find(all, one) != all.end();
+  };
+  const auto add = [&](const AddressRange& prefix) {
+    Address one = prefix.first;
+    if (one != prefix.last) increment(one.bytes);  // the first one is that of any router (RFC 4291, 2.6.1)
+    while (is_among(own, one) && one != prefix.last) increment(one.bytes);
+    if (!one.is_link_local() && !is_among(own, one) && !is_among(result, one)) result.push_back(one);
+  };
+  for (const InterfaceAddress& each : interface.addresses) {
+    if (each.address.family == Family::ipv6) add(AddressRange::prefix(each.address, each.prefix_length));
+  }
+  for (const Route& each : pod.routes) {
+    const bool is_on_link = each.kind == Route::Kind::unicast && !each.gateway && each.has_hop_by(interface.name);
+    const bool is_usual = each.to.first != Address::any(Family::ipv6) && !is_multicast(each.to.first, nullptr);
+    if (each.family() == Family::ipv6 && is_on_link && is_usual) add(each.to);
+  }
+  return result;
+}
+
+// The group in which who has the address is asked for (RFC 4291, 2.7.1).
+Address solicited_node(const Address& of) {
+  Address group = *Address::parse("ff02::1:ff00:0");
+  std::copy(of.bytes.end() - 3, of.bytes.end(), group.bytes.end() - 3);
+  return group;
+}
+
+// Solicitations and advertisements, both ways. The kernel solicits from the source of the packet that waits, if that is
+// the interface's own address (ndisc_solicit); who is solicited answers from the address that was asked for.
+std::vector<Packet> packets_of_discovery(const PodView& pod, const Interface& interface) {
+  std::vector<Packet> result;
+  const std::vector<Address> own = own_addresses(interface);
+  const auto add = [&](Direction direction, const Address& from, const Address& to) {
+    Packet& packet = result.emplace_back();
+    packet.direction = direction;
+    packet.protocol = Protocol::icmpv6;
+    packet.source = from;
+    packet.destination = to;
+    packet.interface = interface.name;
+  };
+  for (const Address& neighbour : possible_neighbours(pod, interface, own)) {
+    for (const Address& each : own) {
+      add(Direction::out, each, solicited_node(neighbour));
+      add(Direction::in, neighbour, each);
+      add(Direction::in, neighbour, solicited_node(each));
+      add(Direction::out, each, neighbour);
+    }
+  }
+  return result;
+}
+
+}  // namespace
 
 void PacketWalk::look_for_neighbour() {
   const Outcome::Kind kind = packet_.trace.outcome.kind;
@@ -34,20 +101,7 @@ const std::string& PacketWalk::discovery(const std::string& device) {
 std::string PacketWalk::outcome_of_discovery(const std::string& device) {
   const Interface* found = pod_.interface(device);
   if (found == nullptr) return {};
-  const auto own =
-      std::ranges::find(found->addresses, Family::ipv6, [](const InterfaceAddress& one) { return one.address.family; });
-  if (own == found->addresses.end()) return {};
-  Packet sent;
-  sent.direction = Direction::out;
-  sent.protocol = Protocol::icmpv6;
-  sent.source = own->address;
-  sent.destination = Address::parse("ff02::1:ff00:1");
-  sent.interface = device;
-  Packet received = sent;
-  received.direction = Direction::in;
-  received.source = Address::parse("fe80::1");
-  received.destination = own->address;
-  for (const Packet& packet : {sent, received}) {
+  for (const Packet& packet : packets_of_discovery(pod_, *found)) {
     WalkContext context(pod_, rules_, nullptr);  // of its own: nothing of it is what was asked about
     do {
       PacketWalk walk(packet, context);

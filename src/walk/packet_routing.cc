@@ -10,6 +10,11 @@ namespace sidetrack {
 // A sender that has chosen no source address gets that of the route. IPv4 looks the route up again with it in connect()
 // alone (ip_route_connect), IPv6 where there is none without (ip6_dst_lookup_tail).
 std::optional<std::string> PacketWalk::first_route() {
+  if (discovery_) {  // no route is asked for (ndisc_send_skb)
+    way_.kind = RouteLookup::Kind::unicast;
+    way_.device = asked_.interface;
+    return {};
+  }
   const bool ipv4 = packet_.family == Family::ipv4;
   const bool chosen = context_.source_chosen || asked_.state == ConnectionState::reply;
   if (!chosen && ipv4 && observer() != nullptr) observer()->protocol();

@@ -108,7 +108,7 @@ bool PacketWalk::bridge_calls_rules() const {
 
 void PacketWalk::routing() {
   // What went out by lo brings its route along (ip_rcv_finish_core finds a valid dst): it stays here.
-  if (packet_.by_lo) return input();
+  if (packet_.by_lo || discovery_) return input();  // discovery is to an own address, or to a group of it
   const Address& destination = packet_.now.destination.address;
   const Address& source = packet_.now.source.address;
   if (destination.family == Family::ipv4) {  // ip_route_input_slow

@@ -623,6 +623,47 @@ TEST(Explain, DoubtsOfNeighbourDiscoveryAreItsOwn) {
               StartsWith("unknown: whether `-m limit --limit 5/sec` of rule 1 of inet n post holds"));
 }
 
+// Solicitations are from the address of the packet that waits, advertisements from that of the neighbour.
+TEST(Explain, NeighboursAreFoundByAnyAddress) {
+  const auto end = [](std::initializer_list<std::string_view> rules) {
+    return end_beside(rules_of_others(BackendKind::iptables_nft, Family::ipv6, rules), "", "out tcp [2001:db8::99]:80");
+  };
+  const char* found = "leaves the pod by eth0";
+  const char* perhaps = "unknown: whether a neighbour at eth0 is found: dropped: by rule";
+  const char* drop_in = "filter -A INPUT -p ipv6-icmp -j DROP";
+  const char* drop_out = "filter -A OUTPUT -p ipv6-icmp -j DROP";
+  EXPECT_THAT(end({"filter -A INPUT -s fe80::/10 -p ipv6-icmp -j ACCEPT", drop_in}), StartsWith(perhaps));
+  EXPECT_THAT(end({"filter -A INPUT -s 2001:db8::/64 -p ipv6-icmp -j ACCEPT", drop_in}), StartsWith(perhaps));
+  EXPECT_THAT(end({"filter -A INPUT -s 2001:db8::/64 -p ipv6-icmp -j ACCEPT",
+                   "filter -A INPUT -s fe80::/10 -p ipv6-icmp -j ACCEPT", drop_in}),
+              StartsWith(found));
+  // They come to the address itself, or to its group.
+  EXPECT_THAT(end({"filter -A INPUT -d 2001:db8::2 -p ipv6-icmp -j ACCEPT", drop_in}), StartsWith(perhaps));
+  EXPECT_THAT(end({"filter -A INPUT -d 2001:db8::2 -p ipv6-icmp -j ACCEPT",
+                   "filter -A INPUT -d ff02::1:ff00:2 -p ipv6-icmp -j ACCEPT", drop_in}),
+              StartsWith(found));
+  EXPECT_THAT(end({"filter -A OUTPUT -d ff02::/16 -p ipv6-icmp -j ACCEPT", drop_out}), StartsWith(perhaps));
+  EXPECT_THAT(end({"filter -A OUTPUT -s 2001:db8::2 -o eth0 -p ipv6-icmp -j ACCEPT", drop_out}), StartsWith(found));
+}
+
+// Of any address of the interface, and without a route.
+TEST(Explain, NeighboursLookForAnyAddress) {
+  const Live rules = rules_of_others(
+      BackendKind::iptables_nft, Family::ipv6,
+      {"filter -A OUTPUT -s fe80::2 -p ipv6-icmp -j DROP", "filter -A INPUT -s 2001:db8:7::/64 -p ipv6-icmp -j DROP"});
+  PodView pod = assumed_pod(planned(""));
+  const auto end = [&] { return sentence(explain(packet_of("out tcp [2001:db8::99]:80"), pod, {{rules}}).outcome); };
+  EXPECT_THAT(end(), StartsWith("leaves the pod by eth0"));
+  pod.routes.push_back({*AddressRange::parse("2001:db8:7::/64"), "eth0", {}, main_table, Address::parse("fe80::9")});
+  EXPECT_THAT(end(), StartsWith("leaves the pod by eth0"));
+  pod.routes.back().gateway.reset();
+  EXPECT_THAT(end(), HasSubstr("dropped: by rule 1 of filter INPUT"));
+  pod.interface("eth0")->addresses.push_back({*Address::parse("fe80::2"), 64});
+  EXPECT_THAT(end(), HasSubstr("dropped: by rule 1 of filter OUTPUT"));
+  pod.routes = {{*AddressRange::parse("2001:db8::/64"), "eth0"}};
+  EXPECT_THAT(end(), HasSubstr("dropped: by rule 1 of filter OUTPUT"));
+}
+
 TEST(Explain, SaysFromWhereAPacketLeaves) {
   const auto ends = [](const Nat& nat, const char* packet) {
     const HookPoint postrouting{Hook::postrouting, 100, ChainType::nat, {}};
