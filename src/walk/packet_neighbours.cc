@@ -51,11 +51,16 @@ Address solicited_node(const Address& of) {
 
 // Solicitations and advertisements, both ways. The kernel solicits from the source of the packet that waits, if that is
 // the interface's own address (ndisc_solicit); who is solicited answers from the address that was asked for.
-std::vector<Packet> packets_of_discovery(const PodView& pod, const Interface& interface) {
-  std::vector<Packet> result;
+struct DiscoveryPacket {
+  std::uint8_t type;
+  Packet packet{};
+};
+std::vector<DiscoveryPacket> packets_of_discovery(const PodView& pod, const Interface& interface) {
+  constexpr std::uint8_t solicitation = 135, advertisement = 136;
+  std::vector<DiscoveryPacket> result;
   const std::vector<Address> own = own_addresses(interface);
-  const auto add = [&](Direction direction, const Address& from, const Address& to) {
-    Packet& packet = result.emplace_back();
+  const auto add = [&](std::uint8_t type, Direction direction, const Address& from, const Address& to) {
+    Packet& packet = result.emplace_back(DiscoveryPacket{type}).packet;
     packet.direction = direction;
     packet.protocol = Protocol::icmpv6;
     packet.source = from;
@@ -64,10 +69,10 @@ std::vector<Packet> packets_of_discovery(const PodView& pod, const Interface& in
   };
   for (const Address& neighbour : possible_neighbours(pod, interface, own)) {
     for (const Address& each : own) {
-      add(Direction::out, each, solicited_node(neighbour));
-      add(Direction::in, neighbour, each);
-      add(Direction::in, neighbour, solicited_node(each));
-      add(Direction::out, each, neighbour);
+      add(solicitation, Direction::out, each, solicited_node(neighbour));
+      add(advertisement, Direction::in, neighbour, each);
+      add(solicitation, Direction::in, neighbour, solicited_node(each));
+      add(advertisement, Direction::out, each, neighbour);
     }
   }
   return result;
@@ -101,11 +106,11 @@ const std::string& PacketWalk::discovery(const std::string& device) {
 std::string PacketWalk::outcome_of_discovery(const std::string& device) {
   const Interface* found = pod_.interface(device);
   if (found == nullptr) return {};
-  for (const Packet& packet : packets_of_discovery(pod_, *found)) {
+  for (const auto& [type, packet] : packets_of_discovery(pod_, *found)) {
     WalkContext context(pod_, rules_, nullptr);  // of its own: nothing of it is what was asked about
     do {
       PacketWalk walk(packet, context);
-      walk.discovery_ = true;
+      walk.packet_.discovery = type;
       walk.packet_.now.untracked = true;  // as nf_conntrack_icmpv6_error() makes it
       walk.run();
       const Outcome& outcome = walk.trace().outcome;

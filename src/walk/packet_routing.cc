@@ -10,7 +10,7 @@ namespace sidetrack {
 // A sender that has chosen no source address gets that of the route. IPv4 looks the route up again with it in connect()
 // alone (ip_route_connect), IPv6 where there is none without (ip6_dst_lookup_tail).
 std::optional<std::string> PacketWalk::first_route() {
-  if (discovery_) {  // no route is asked for (ndisc_send_skb)
+  if (packet_.discovery) {  // no route is asked for (ndisc_send_skb)
     way_.kind = RouteLookup::Kind::unicast;
     way_.device = asked_.interface;
     return {};
@@ -43,7 +43,7 @@ std::optional<std::string> PacketWalk::route_out(const std::string& bound) {
 // __ip6_datagram_connect), and so it stays when the packet is sent elsewhere.
 std::optional<std::string> PacketWalk::bound_again() {
   const Address& asked = *asked_.destination;
-  const bool by_socket = asked_.interface.empty() && asked_.state != ConnectionState::reply && !discovery_;
+  const bool by_socket = asked_.interface.empty() && asked_.state != ConnectionState::reply && !packet_.discovery;
   if (!by_socket || asked.family == Family::ipv4 || !is_link_local(asked, observer())) return asked_.interface;
   const std::string scope = way_.stays() ? interface_of(pod_, asked, observer()).value_or("") : way_.device;
   if (asked_.protocol == Protocol::tcp || look_up("lo", scope) == look_up("lo", "")) return scope;

@@ -48,7 +48,7 @@ void PacketWalk::run() {
   } else {
     output();
   }
-  if (asked_.state == ConnectionState::new_ && !discovery_ && !packet_.seen) look_for_neighbour();
+  if (asked_.state == ConnectionState::new_ && !packet_.discovery && !packet_.seen) look_for_neighbour();
   packet_.trace.decisive = packet_.capture.empty() ? packet_.left_alone : packet_.capture;
   packet_.trace.translated = packet_.original.has_value();
 }
@@ -108,7 +108,7 @@ bool PacketWalk::bridge_calls_rules() const {
 
 void PacketWalk::routing() {
   // What went out by lo brings its route along (ip_rcv_finish_core finds a valid dst): it stays here.
-  if (packet_.by_lo || discovery_) return input();  // discovery is to an own address, or to a group of it
+  if (packet_.by_lo || packet_.discovery) return input();  // discovery is to an own address, or to a group of it
   const Address& destination = packet_.now.destination.address;
   const Address& source = packet_.now.source.address;
   if (destination.family == Family::ipv4) {  // ip_route_input_slow

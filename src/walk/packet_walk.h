@@ -171,7 +171,6 @@ class PacketWalk {
   const Packet asked_;
 
   bool has_ended_ = false;  // what its answers meet is asked
-  bool discovery_ = false;  // this packet looks for a neighbour itself
   WalkState packet_;
   RouteLookup way_;
   std::string lost_socket_;    // why what TPROXY gave is lost

@@ -9,6 +9,7 @@
 
 #include "mesh/describe.h"
 #include "rule/iptables.h"
+#include "walk/discovery_words.h"
 #include "walk/observer.h"
 #include "walk/route.h"
 #include "walk/source_address.h"
@@ -132,8 +133,7 @@ class RuleWalk {
       }
       const std::size_t asked_before = asked_already(entry, previous, before);
       truths.assign(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(asked_before));
-      while (truths.size() < rule.matches.size())
-        truths.push_back(truth_of(entry, rule.matches[truths.size()], packet_.now, live_));
+      while (truths.size() < rule.matches.size()) truths.push_back(truth_of_match(entry, rule.matches[truths.size()]));
       before.clear();
       if (!rule.families.contains(packet_.family)) continue;
       ++walked_;
@@ -171,6 +171,12 @@ class RuleWalk {
       if (const auto ended = take(in, entry, std::move(step))) return *ended;
     }
     return Ended::back;
+  }
+
+  [[nodiscard]] Truth truth_of_match(const LiveRule& entry, const Match& match) const {
+    const auto* unknown = std::get_if<UnknownMatch>(&match);
+    if (unknown != nullptr && packet_.discovery) return truth_of_discovery(unknown->words, *packet_.discovery);
+    return truth_of(entry, match, packet_.now, live_);
   }
 
   // Which rule of the chain is the next one of the path, from there on; nothing: none.

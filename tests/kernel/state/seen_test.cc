@@ -264,6 +264,29 @@ TEST_F(Seen, Neighbours) {
   }
 }
 
+// Rules that let neighbour discovery pass by its ICMPv6 types.
+TEST_F(Seen, TypesOfNeighbourDiscovery) {
+  const auto by_iptables = [](std::string program) {
+    return fmt::format(
+        "{0} -P INPUT DROP; {0} -A INPUT -p tcp -j ACCEPT; {0} -A INPUT -p icmpv6 --icmpv6-type neighbour-solicitation "
+        "-m hl --hl-eq 255 -j ACCEPT; {0} -A INPUT -p icmpv6 --icmpv6-type 136/0 -j ACCEPT",
+        program);
+  };
+  const std::pair<std::string, const char*> edits[] = {
+      {by_iptables("ip6tables-nft"), "ip6tables-nft -P INPUT ACCEPT; ip6tables-nft -F INPUT"},
+      {by_iptables("ip6tables-legacy"), "ip6tables-legacy -P INPUT ACCEPT; ip6tables-legacy -F INPUT"},
+      {"nft 'table inet f { chain c { type filter hook input priority 0; policy drop; meta l4proto tcp accept; ip6 "
+       "hoplimit 255 icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept; }; }'",
+       "nft delete table inet f"}};
+  for (const auto& [edit, undo] : edits) {
+    SCOPED_TRACE(edit);
+    shell(edit);
+    EXPECT_THAT(explained("out tcp [fd00:1::99]:80 --uid 1337"), StartsWith("leaves the pod by eth0"));
+    EXPECT_THAT(explained("in tcp [fd00:1::2]:8080"), StartsWith("lands on"));
+    shell(undo);
+  }
+}
+
 // Below a bridge and below a macvlan, as a real connection shows.
 TEST_F(Seen, RulesForFrames) {
   const Namespace other;

@@ -646,6 +646,27 @@ TEST(Explain, NeighboursAreFoundByAnyAddress) {
   EXPECT_THAT(end({"filter -A OUTPUT -s 2001:db8::2 -o eth0 -p ipv6-icmp -j ACCEPT", drop_out}), StartsWith(found));
 }
 
+// Rules that let discovery alone pass, as the textbooks have them.
+TEST(Explain, NeighboursAreFoundIfTheirTypesPass) {
+  const auto end = [](std::initializer_list<std::string_view> rules) {
+    return end_beside(rules_of_others(BackendKind::iptables_nft, Family::ipv6, rules), "", "out tcp [2001:db8::99]:80");
+  };
+  const char* drop = "filter -A INPUT -p ipv6-icmp -j DROP";
+  const char* solicited = "filter -A INPUT -p ipv6-icmp -m icmp6 --icmpv6-type 135 -m hl --hl-eq 255 -j ACCEPT";
+  const char* answered = "filter -A INPUT -p ipv6-icmp --icmpv6-type neighbour-advertisement -j ACCEPT";
+  const char* perhaps = "unknown: whether a neighbour at eth0 is found: dropped: by rule";
+  EXPECT_THAT(end({solicited, answered, drop}), StartsWith("leaves the pod by eth0"));
+  EXPECT_THAT(end({solicited, drop}), StartsWith(perhaps));
+  EXPECT_THAT(end({answered, drop}), StartsWith(perhaps));
+  EXPECT_THAT(end({"filter -A INPUT -p ipv6-icmp -m icmp6 --icmpv6-type 134 -j DROP"}), StartsWith("leaves the pod"));
+  EXPECT_THAT(end({"filter -A OUTPUT -p ipv6-icmp -m icmp6 --icmpv6-type 136 -j DROP"}), StartsWith(perhaps));
+  // Of other packets the type is not known.
+  EXPECT_THAT(end_beside(rules_of_others(BackendKind::iptables_nft, Family::ipv6,
+                                         {"filter -A OUTPUT -p ipv6-icmp -m icmp6 --icmpv6-type 128 -j DROP"}),
+                         "", "out icmp 2001:db8::99"),
+              StartsWith("unknown: whether `-m icmp6 --icmpv6-type 128`"));
+}
+
 // Of any address of the interface, and without a route.
 TEST(Explain, NeighboursLookForAnyAddress) {
   const Live rules = rules_of_others(
