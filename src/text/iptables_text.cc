@@ -326,19 +326,26 @@ void add_built_in_chains(OpenTable& table) {
   }
 }
 
-// That may be one of which the target is not understood, too.
-bool leads_to(const LiveRule& live, std::string_view chain) {
-  const auto* jump = std::get_if<Jump>(&live.rule.target);
-  return jump != nullptr ? jump->chain == chain : std::holds_alternative<UnknownTarget>(live.rule.target);
-}
+// How many rules lead to each chain; each of which the target is not understood may lead to any.
+class References {
+ public:
+  explicit References(const OpenTable& table) {
+    for (const LiveChain& chain : table.chains) {
+      for (const LiveRule& live : chain.rules) {
+        if (const auto* jump = std::get_if<Jump>(&live.rule.target)) ++counts_[jump->chain];
+        unknown_ += std::holds_alternative<UnknownTarget>(live.rule.target) ? 1 : 0;
+      }
+    }
+  }
+  [[nodiscard]] std::size_t most(std::string_view chain) const {
+    const auto found = counts_.find(chain);
+    return unknown_ + (found != counts_.end() ? found->second : 0);
+  }
 
-std::size_t count_leading_to(std::string_view chain, const OpenTable& table) {
-  std::size_t found = 0;
-  for (const LiveChain& each : table.chains)
-    found += static_cast<std::size_t>(
-        std::ranges::count_if(each.rules, [&](const LiveRule& live) { return leads_to(live, chain); }));
-  return found;
-}
+ private:
+  std::map<std::string_view, std::size_t> counts_;
+  std::size_t unknown_ = 0;
+};
 
 const std::string* last_with_rules(const Section& section) {
   const auto last =
@@ -374,8 +381,9 @@ void leave_open_start(OpenTable& table) {
 
 // Tells whether rows are missing of what -L prints, which counts the rules that lead to each chain.
 bool lacks_rows(const Section& section, const OpenTable& table) {
+  const References references(table);
   return std::ranges::any_of(section.operations, [&](const ChainOperation& each) {
-    return each.kind == Kind::declare && each.number && count_leading_to(each.chain, table) < *each.number;
+    return each.kind == Kind::declare && each.number && references.most(each.chain) < *each.number;
   });
 }
 
@@ -398,8 +406,9 @@ bool is_cut_at_end(const Section& section, const OpenTable& table) {
 
 // Returns a chain with rules to which nothing leads: a listing without policies has lost what came before, perhaps.
 const LiveChain* find_unreached(const OpenTable& table) {
+  const References references(table);
   const auto found = std::ranges::find_if(table.chains, [&](const LiveChain& chain) {
-    return !chain.hook && !chain.rules.empty() && count_leading_to(chain.name, table) == 0;
+    return !chain.hook && !chain.rules.empty() && references.most(chain.name) == 0;
   });
   return found != table.chains.end() ? &*found : nullptr;
 }
