@@ -127,6 +127,10 @@ std::string message_of_log(std::string_view line) {
 
 }  // namespace
 
+bool contains_any(std::string_view line, std::span<const std::string_view> words) {
+  return std::ranges::any_of(words, [&](std::string_view word) { return line.find(word) != std::string_view::npos; });
+}
+
 bool stands_for_lines(std::string_view line) {
   constexpr std::string_view words[] = {"snip", "snipped", "cut", "more", "etc"};
   constexpr std::string_view parts[] = {"omitted", "snipped", "truncated", "removed"};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,8 @@ struct PastedLine {
   std::size_t margin = 0;   // in characters: what was removed before it
   bool lacks_end = false;   // of nft: its chain is closed behind it, without ; or the end of a line between
 };
+
+[[nodiscard]] bool contains_any(std::string_view line, std::span<const std::string_view> words);
 
 // Tells whether the line stands for others that were omitted: "...", "# […]", "<snip>", "-- 12 lines omitted --".
 [[nodiscard]] bool stands_for_lines(std::string_view line);

@@ -30,11 +30,11 @@ namespace {
 
 constexpr const char* ask_for_iptables = "ask for the output of: iptables-save; ip6tables-save";
 
-// What nft, or istio-init of it, says where it has changed nothing.
+// Tells whether nft, or istio-init of it, says that it has changed nothing.
 bool nft_has_failed(std::string_view line) {
   constexpr std::string_view words[] = {"Error: Could not process rule", "could not run nft",
                                         "netlink: Error: ", "nft: command not found"};
-  return std::ranges::any_of(words, [&](std::string_view each) { return line.find(each) != std::string_view::npos; });
+  return contains_any(line, words);
 }
 
 // Lines counted from 1, the last one included.
@@ -56,7 +56,11 @@ class TextsReader {
  public:
   RulesOfTexts read(std::span<const RulesText> texts, bool leaves_agents) && {
     for (const RulesText& text : texts) take(text);
-    if (!has_nft_) return read_iptables_texts(texts, leaves_agents);
+    if (!has_nft_) {
+      read_ = read_iptables_texts(texts, leaves_agents);
+      std::ranges::move(notes_, std::back_inserter(read_.notes));
+      return std::move(read_);
+    }
     const bool of_nft =
         std::ranges::any_of(tables_, [](const NftTable& each) { return nft::is_of_iptables(each.key); });
     if (!rest_.empty()) {
@@ -125,7 +129,7 @@ class TextsReader {
   // A table of which nothing is known.
   void add_unknown(const std::string& source, std::string_view why, std::string_view note) {
     notes_.push_back(
-        fmt::format("{}: {}: what they do is not known; ask for the output of: nft list ruleset", source, note));
+        fmt::format("{}: {}: the rules there are not known; ask for the output of: nft list ruleset", source, note));
     const nft::TableKey key{NFPROTO_INET, "[cut off]"};
     if (std::ranges::find(tables_, key, &NftTable::key) != tables_.end()) return;
     NftTable table{key, source};

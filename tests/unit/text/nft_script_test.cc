@@ -260,6 +260,8 @@ TEST(NftScript, SaysWhatTheTextTellsOfFailuresAndLacks) {
       HasSubstr("file:4: 'error could not run nftables command: exit status 1': the rules are taken to be there"));
   EXPECT_THAT(notes_of_script("table inet t {\n\tchain c {\n\t}\n}\n"), HasSubstr("no rule is in the tables of nft"));
   EXPECT_THAT(notes_of_script(made + "add rule inet t c drop\n"), Not(HasSubstr("no rule is in")));
+  EXPECT_THAT(notes_of_script("*nat\n:OUTPUT ACCEPT [0:0]\nCOMMIT\nprintf 'add table ip z' | nft -f -\n"),
+              HasSubstr("loads is not read"));
 }
 
 // At any blank, as a mail wraps it.
