@@ -253,7 +253,7 @@ void for_each_pair(Regions& regions, Regions::Node first, Regions::Node second, 
   });
 }
 
-// What is captured by our rules alone, and not by all; what those alone leave unknown.
+// Finds what our rules alone capture, and all do not; and what those alone leave unknown.
 Findings taken_by_others(Regions& regions, const Proxy& proxy) {
   std::vector<std::uint16_t> ports = proxy.outbound_ports;
   ports.insert(ports.end(), proxy.inbound_ports.begin(), proxy.inbound_ports.end());

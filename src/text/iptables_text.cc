@@ -353,8 +353,8 @@ const std::string* last_with_rules(const Section& section) {
   return last != section.operations.rend() ? &last->chain : nullptr;
 }
 
-// Leaves open what a text whose end is missing may lack: rules of its last chain, and of those that come after it. All
-// of which there are rules in a listing come before.
+// Leaves open what a text whose end is missing may lack: rules of its last chain, and of those that come after it. In a
+// listing these have none yet.
 void leave_open_end(const Section& section, OpenTable& table) {
   const std::string* last = last_with_rules(section);
   std::size_t first = 0;

@@ -20,8 +20,6 @@ constexpr std::string_view change_verbs[] = {"add",     "create", "insert",  "de
                                              "destroy", "flush",  "replace", "rename"};
 constexpr std::string_view object_kinds[] = {"table",     "chain",   "rule",  "set",   "map", "element", "ruleset",
                                              "flowtable", "counter", "quota", "limit", "ct",  "secmark", "synproxy"};
-constexpr std::string_view open_ends[] = {",",     "{",     "to",    "jump", "goto", "dport",
-                                          "sport", "daddr", "saddr", "set",  "!="};
 constexpr std::string_view last_words[] = {"accept", "drop", "return", "continue"};
 
 bool is_among(std::string_view word, std::span<const std::string_view> list) {
@@ -196,7 +194,6 @@ bool NftScript::goes_on(const std::string& text, bool is_open, const PastedLine&
   const NftTokens tokens = nft_tokens(text), more = nft_tokens(next.text);
   if (tokens.empty() || more.empty() || std::ranges::find(tokens, "rule", &NftToken::text) == tokens.end())
     return false;
-  if (is_among(unquoted(tokens, tokens.size() - 1), open_ends)) return true;
   if (is_among(unquoted(tokens, tokens.size() - 1), last_words)) return false;
   return begins_nft_statement(unquoted(more, 0)) || !is_whole_rule(text) || is_whole_rule(text + ' ' + next.text);
 }
@@ -255,7 +252,7 @@ void NftScript::apply(const Command& command) {
     all_emptied_ = all_emptied_ || of_all;
     return;
   }
-  // Of a command that failed, nft prints the error, and then the command.
+  // Leaves open what a command that failed changes: nft prints the error, and then the command.
   const bool is_known = !follows_error_ && !command.name.empty() && command.name[0] != '$' && command.name != "handle";
   const bool of_table = command.kind == "table";
   if (is_known && of_table && (command.verb == "delete" || command.verb == "destroy")) return remove_table(command);

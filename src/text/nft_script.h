@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What nft is told, one command after the other: `nft add rule inet t c tcp dport 80 drop` of a shell, files of
-// `nft -f`, what Istio logs of the rules that it gave to nft.
+// Reads commands of nft: `nft add rule inet t c tcp dport 80 drop` in a shell, files of `nft -f`, what Istio logs of
+// the rules that it gave to nft.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class NftScript {
   explicit NftScript(std::vector<NftTable>& tables) : tables_(tables) {}
 
   // Takes a line that has commands off the lines, with those that belong to it, and changes the tables as they say.
-  // What is not understood of a command is left open. Returns false, and takes nothing, if the line has none.
+  // Leaves open what it does not understand of a command. Returns false, and takes nothing, if the line has none.
   bool take(std::span<const PastedLine>& lines, const std::string& source);
 
   // Returns whether the tables that follow are a listing: the last command was `nft list`.

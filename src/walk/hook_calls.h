@@ -46,6 +46,7 @@ class FamilyRules {
   // What is found out once for all packets: why neighbour discovery at a device may fail; empty: it does not.
   [[nodiscard]] std::map<std::string, std::string>& discovery() { return discovery_; }
   // How many possible paths of one packet are followed. Where one has had more, few of each other one.
+  static constexpr std::size_t many_paths = 500;
   [[nodiscard]] std::size_t& most_paths() { return most_paths_; }
   // The chains of one of them, by name.
   [[nodiscard]] ChainIndex& chains(const Live& live) { return chains_[static_cast<std::size_t>(&live - live_.data())]; }
@@ -61,7 +62,7 @@ class FamilyRules {
   std::map<std::pair<Hook, std::string>, std::vector<Call>> at_;
   std::map<Hook, std::vector<Call>> of_nat_;
   std::map<std::string, std::string> discovery_;
-  std::size_t most_paths_ = 500;
+  std::size_t most_paths_ = many_paths;
 };
 
 }  // namespace sidetrack

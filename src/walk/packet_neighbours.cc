@@ -106,12 +106,11 @@ const std::string& PacketWalk::discovery(const std::string& device) {
 std::string PacketWalk::outcome_of_discovery(const std::string& device) {
   const Interface* found = pod_.interface(device);
   if (found == nullptr) return {};
-  constexpr std::size_t most_paths = 500;
   std::size_t paths = 0;
   for (const auto& [type, packet] : packets_of_discovery(pod_, *found)) {
     WalkContext context(pod_, rules_, nullptr);  // of its own: nothing of it is what was asked about
     do {
-      if (++paths > most_paths) return fmt::format("more than {} possible paths", most_paths);
+      if (++paths > FamilyRules::many_paths) return fmt::format("more than {} possible paths", FamilyRules::many_paths);
       PacketWalk walk(packet, context);
       walk.packet_.discovery = type;
       walk.packet_.now.untracked = true;  // as nf_conntrack_icmpv6_error() makes it
