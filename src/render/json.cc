@@ -77,16 +77,31 @@ void make_valid(Json& value) {
   }
 }
 
+// As dump() does it, which makes a serializer for each value.
+void add_text(std::string_view text, std::string& line) {
+  const auto is_plain = [](unsigned char c) { return c >= 0x20 && c != '"' && c != '\\' && c != 0x7f; };
+  if (std::ranges::all_of(text, is_plain)) {
+    line.append(1, '"').append(text).append(1, '"');
+  } else {
+    line += Json(text).dump();
+  }
+}
+
 // Returns whether the line is no longer than `most`; what is longer is not worked out.
 bool add_line(const Json& value, std::size_t most, std::string& line) {
-  if (!value.is_structured()) {
+  if (value.is_string()) {
+    add_text(value.get_ref<const std::string&>(), line);
+  } else if (!value.is_structured()) {
     line += value.dump();
   } else {
     line += value.is_object() ? "{" : "[";
     bool is_first = true;
     for (const auto& [key, item] : value.items()) {
       if (!std::exchange(is_first, false)) line += ", ";
-      if (value.is_object()) line += Json(key).dump() + ": ";
+      if (value.is_object()) {
+        add_text(key, line);
+        line += ": ";
+      }
       if (!add_line(item, most, line)) return false;
     }
     line += value.is_object() ? "}" : "]";
