@@ -39,9 +39,9 @@ class Cell : public Observer {
   Cell(const Universe& universe, Sets& sets, Diagrams& diagrams, ChainPaths& paths, Known& known, States& states,
        const Point& point, const Packet& packet, States::Number target);
 
-  [[nodiscard]] const std::vector<Leg>& legs() {
+  [[nodiscard]] std::vector<Leg> take_legs() {
     exclude_all();
-    return legs_;
+    return std::move(legs_);
   }
 
   void interface(Sets::Id values) { narrow({Field::interface, values}); }  // whether it is one of these

@@ -15,7 +15,23 @@ namespace {
 constexpr std::size_t most_views = 64;
 constexpr std::size_t most_paths = 1U << 20;
 
+// By what they do; which rule it was that captured a packet is part of its state.
+bool does_alike(const RuleInChain& a, const RuleInChain& b) {
+  const Target& one = a.rule->rule.target;
+  const Target& other = b.rule->rule.target;
+  const auto* jump = std::get_if<Jump>(&one);
+  const auto* other_jump = std::get_if<Jump>(&other);
+  if (jump != nullptr && other_jump != nullptr) return jump->is_goto == other_jump->is_goto;
+  const bool captures = !goes_on(one) && !std::holds_alternative<Verdict>(one) && !std::holds_alternative<Reject>(one);
+  return !captures && one == other;
+}
+
 }  // namespace
+
+bool leads_alike(const ChainPath& a, const ChainPath& b) {
+  return !a.unknown && !b.unknown && a.meets_state == b.meets_state && a.accepts == b.accepts &&
+         std::ranges::equal(a.rules, b.rules, does_alike);
+}
 
 Leaf ChainPaths::number_of(Path path) {
   Key key{path.kind,         path.view,         path.is_reason, path.changes, path.path.meets_state,
@@ -85,7 +101,7 @@ class ChainPaths::Build {
       const Node in = diagrams_.of_edges(Field::mark,
                                          {{own, Diagrams::whole(Diagrams::yes)},
                                           {sets_.difference(domain(Field::mark), own), Diagrams::whole(Diagrams::no)}});
-      made = diagrams_.combined(in, made, [](Leaf is, Leaf leaf) { return is == Diagrams::yes ? leaf : uncovered; });
+      made = diagrams_.within(in, made);
     }
     return made;
   }
@@ -139,7 +155,7 @@ class ChainPaths::Build {
         const Path& path = paths_.paths_[first];
         return path.kind == Kind::next && path.view == one ? paths_.joined(first, then) : 0;
       });
-      made = diagrams_.combined(made, part, [](Leaf a, Leaf b) { return a != 0 ? a : b; });
+      made = diagrams_.overlaid(made, part);
     }
     return made;
   }
@@ -183,7 +199,7 @@ class ChainPaths::Build {
     open.kind = Kind::final;
     open.is_reason = true;
     open.changes = true;
-    open.path = {{&entry}, meets_state, true, false};
+    open.path = {{{&entry, &in}}, meets_state, true, false};
     const Leaf unknown = paths_.number_of(std::move(open));
     if (const auto* jump = std::get_if<Jump>(&rule.target)) {
       const Node to = of_jump(in, *jump, entry, view, meets_state);
@@ -201,7 +217,7 @@ class ChainPaths::Build {
     if (target != nullptr) to = of_chain(*target, 0, view);
     return diagrams_.mapped(to, [&](Leaf leaf) {
       Path path = paths_.paths_[leaf];
-      if (!path.path.rules.empty()) path.path.rules.insert(path.path.rules.begin(), &entry);
+      if (!path.path.rules.empty()) path.path.rules.insert(path.path.rules.begin(), {&entry, &in});
       if (path.kind != Kind::final) path.kind = jump.is_goto ? Kind::back : Kind::next;
       path.path.meets_state = path.path.meets_state || meets_state;
       return paths_.number_of(std::move(path));
@@ -215,7 +231,7 @@ class ChainPaths::Build {
     Path path;
     path.view = view;
     path.path.meets_state = meets_state;
-    path.path.rules = {&entry};
+    path.path.rules = {{&entry, &in}};
     path.kind = Kind::final;
     path.is_reason = true;
     path.changes = true;

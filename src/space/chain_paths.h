@@ -18,6 +18,10 @@
 
 namespace sidetrack::space {
 
+// Tells whether packets that come to a base chain in one state go on alike by both paths, but for the rule that is the
+// reason for what becomes of them.
+[[nodiscard]] bool leads_alike(const ChainPath& a, const ChainPath& b);
+
 class ChainPaths {
  public:
   ChainPaths(const Universe& universe, Sets& sets, Diagrams& diagrams)
@@ -50,7 +54,7 @@ class ChainPaths {
     bool changes = false;    // rules of it change the packet
     ChainPath path;
   };
-  using Key = std::tuple<Kind, View, bool, bool, bool, bool, bool, std::vector<const LiveRule*>>;
+  using Key = std::tuple<Kind, View, bool, bool, bool, bool, bool, std::vector<RuleInChain>>;
   // What rules of a chain, and of those that it jumps to, are like.
   struct Looked {
     bool can = true;  // they can be worked out so

@@ -118,7 +118,8 @@ Diagrams::Node Diagrams::of_box(const Box& box, Node inside, Node outside) {
 
 Diagrams::Node Diagrams::with(Node root, const Box& box, Node other, const std::function<Leaf(Leaf)>& change) {
   const Part part{of_box(box, whole(yes), whole(no)), other};
-  return after(root, nothing(), {&part, 1}, {{uncovered, 0}}, [&](Leaf, Leaf leaf) { return change(leaf); });
+  return after(root, nothing(), {&part, 1}, {{uncovered, 0}},
+               {[&](Leaf, Leaf leaf) { return change(leaf); }, [](Leaf) { return false; }});
 }
 
 // Follows two diagrams and those of the parts at once, field by field.
@@ -352,16 +353,22 @@ Place place_of(Diagrams::Node first, Diagrams::Node by, const Parts& parts) {
 
 // Combines two diagrams at a time where there is one part, as for most states: that takes fewer lists.
 Diagrams::Node Diagrams::after(Node known, Node by, std::span<const Part> parts, const PartOf& part_of,
-                               const std::function<Leaf(Leaf, Leaf)>& change) {
+                               const Change& change) {
   if (parts.size() == 1) {
     constexpr Leaf none = leaf(~Node{0});
-    const Node inside = combined(parts.front().inside, by,
-                                 [&](Leaf in, Leaf leaf) { return in == yes && part_of.contains(leaf) ? leaf : none; });
-    const Node made = combined(inside, parts.front().other, [&](Leaf leaf, Leaf other) {
-      return leaf == none || other == uncovered ? uncovered : change(leaf, other);
-    });
-    if (known == nothing()) return made;
-    return combined(known, made, [](Leaf there, Leaf leaf) { return there == uncovered ? leaf : there; });
+    const Node inside = combined_until(
+        parts.front().inside, by,
+        [](Node in, Node) { return in == whole(no) ? std::optional(whole(none)) : std::nullopt; },
+        [&](Leaf in, Leaf leaf) { return in == yes && part_of.contains(leaf) ? leaf : none; });
+    const Node made = combined_until(
+        inside, parts.front().other,
+        [&](Node path, Node other) -> std::optional<Node> {
+          if (path == whole(none) || other == nothing()) return nothing();
+          if (is_leaf(path) && change.keeps(leaf(path))) return other;
+          return {};
+        },
+        change.of);
+    return overlaid(known, made);
   }
   Walk walk(*this, parts, &part_of);
   ByPlace<Node> done;
@@ -371,7 +378,7 @@ Diagrams::Node Diagrams::after(Node known, Node by, std::span<const Part> parts,
     if (level == field_count) {
       const Walk::Going& one = all.front();
       if (one.inside == whole(no) || one.other == nothing()) return now;
-      return whole(change(leaf(at), leaf(one.other)));
+      return whole(change.of(leaf(at), leaf(one.other)));
     }
     Place place = place_of(now, at, all);
     if (const auto found = done.find(place); found != done.end()) return found->second;
@@ -391,8 +398,10 @@ Diagrams::Node Diagrams::after(Node known, Node by, std::span<const Part> parts,
 std::vector<Diagrams::Node> Diagrams::split(Node region, Node by, std::span<const Part> parts, const PartOf& part_of,
                                             Family family) {
   if (parts.size() == 1) {
-    const Node inside = combined(region, parts.front().inside, [](Leaf a, Leaf b) { return std::min(a, b); });
-    return {combined(inside, by, [&](Leaf in, Leaf leaf) { return in == yes && part_of.contains(leaf) ? yes : no; })};
+    return {combined_until(
+        all_of(region, parts.front().inside), by,
+        [](Node in, Node) { return in == whole(no) ? std::optional(in) : std::nullopt; },
+        [&](Leaf in, Leaf leaf) { return in == yes && part_of.contains(leaf) ? yes : no; })};
   }
   std::vector<Part> insides;  // what they lead to does not matter
   for (const Part& part : parts) insides.push_back({part.inside, nothing()});
@@ -479,10 +488,12 @@ Diagrams::Node Diagrams::mapped(Node root, const std::function<Leaf(Leaf)>& chan
   return walk(walk, root);
 }
 
-Diagrams::Node Diagrams::combined(Node a, Node b, const std::function<Leaf(Leaf, Leaf)>& combine) {
+template <typename Stop, typename Combine>
+Diagrams::Node Diagrams::combined_until(Node a, Node b, const Stop& stop, const Combine& combine) {
   done_.clear();
   Walk of_edges(*this, {}, nullptr);
   const auto walk = [&](const auto& self, Node one, Node other) -> Node {
+    if (const std::optional<Node> made = stop(one, other)) return *made;
     const std::size_t next = std::min(level(one), level(other));
     if (next == field_count) return whole(combine(leaf(one), leaf(other)));
     const std::uint64_t key = std::uint64_t{one} << 32 | other;
@@ -504,6 +515,56 @@ Diagrams::Node Diagrams::combined(Node a, Node b, const std::function<Leaf(Leaf,
     return made;
   };
   return walk(walk, a, b);
+}
+
+Diagrams::Node Diagrams::combined(Node a, Node b, const std::function<Leaf(Leaf, Leaf)>& combine) {
+  return combined_until(
+      a, b, [](Node, Node) { return std::optional<Node>(); }, combine);
+}
+
+Diagrams::Node Diagrams::all_of(Node a, Node b) {
+  const auto stop = [](Node one, Node other) -> std::optional<Node> {
+    if (one == whole(no) || other == whole(yes) || one == other) return one;
+    if (other == whole(no) || one == whole(yes)) return other;
+    return {};
+  };
+  return combined_until(a, b, stop, [](Leaf one, Leaf other) { return std::min(one, other); });
+}
+
+Diagrams::Node Diagrams::any_of(Node a, Node b) {
+  const auto stop = [](Node one, Node other) -> std::optional<Node> {
+    if (one == whole(yes) || other == whole(no) || one == other) return one;
+    if (other == whole(yes) || one == whole(no)) return other;
+    return {};
+  };
+  return combined_until(a, b, stop, [](Leaf one, Leaf other) { return std::max(one, other); });
+}
+
+Diagrams::Node Diagrams::without(Node set, Node part) {
+  const auto stop = [](Node in, Node out) -> std::optional<Node> {
+    if (in == whole(no) || out == whole(no)) return in;
+    if (out == whole(yes) || in == out) return whole(no);
+    return {};
+  };
+  return combined_until(set, part, stop, [](Leaf in, Leaf out) { return in == yes && out == no ? yes : no; });
+}
+
+Diagrams::Node Diagrams::within(Node set, Node root) {
+  const auto stop = [](Node in, Node node) -> std::optional<Node> {
+    if (in == whole(no)) return nothing();
+    if (in == whole(yes) || node == nothing()) return node;
+    return {};
+  };
+  return combined_until(set, root, stop, [](Leaf in, Leaf leaf) { return in == yes ? leaf : uncovered; });
+}
+
+Diagrams::Node Diagrams::overlaid(Node first, Node then) {
+  const auto stop = [](Node known, Node node) -> std::optional<Node> {
+    if (known == nothing()) return node;
+    if (node == nothing() || is_leaf(known) || known == node) return known;
+    return {};
+  };
+  return combined_until(first, then, stop, [](Leaf known, Leaf leaf) { return known == uncovered ? leaf : known; });
 }
 
 void Diagrams::for_each(Node root, const Box& within, const std::function<void(const Box&, Leaf)>& one) {

@@ -71,9 +71,13 @@ class Diagrams {
     Node other;
   };
   using PartOf = std::unordered_map<Leaf, std::uint32_t>;  // by leaves of `by`; those that are missing are in none
+  struct Change {
+    std::function<Leaf(Leaf by, Leaf other)> of;
+    std::function<bool(Leaf by)> keeps;  // each leaf of the other as it is
+  };
   // With what `other` of its part has, changed, wherever nothing is known: one diagram after another.
   [[nodiscard]] Node after(Node known, Node by, std::span<const Part> parts, const PartOf& part_of,
-                           const std::function<Leaf(Leaf by, Leaf other)>& change);
+                           const Change& change);
   // The packets of the region, of one family, by their part: yes, no. Parts without any are `whole(no)`.
   [[nodiscard]] std::vector<Node> split(Node region, Node by, std::span<const Part> parts, const PartOf& part_of,
                                         Family family);
@@ -86,6 +90,14 @@ class Diagrams {
   [[nodiscard]] Node mapped(Node root, const std::function<Leaf(Leaf)>& change);
   // The two laid over each other.
   [[nodiscard]] Node combined(Node a, Node b, const std::function<Leaf(Leaf, Leaf)>& combine);
+  // Of packets that are in a set: yes, no.
+  [[nodiscard]] Node all_of(Node a, Node b);
+  [[nodiscard]] Node any_of(Node a, Node b);
+  [[nodiscard]] Node without(Node set, Node part);
+  // Uncovered outside the set.
+  [[nodiscard]] Node within(Node set, Node root);
+  // The other one wherever the first is uncovered.
+  [[nodiscard]] Node overlaid(Node first, Node then);
   // Each part of the box once, as disjoint boxes.
   void for_each(Node root, const Box& within, const std::function<void(const Box&, Leaf)>& one);
   [[nodiscard]] Leaf at(Node root, const Point& point) const;
@@ -115,6 +127,9 @@ class Diagrams {
   std::span<const Edge> kept(std::span<const Edge> edges);
   void grow_table();
   Sets::Id domain(std::size_t level, Family family);
+  // `stop` returns what becomes of all below two nodes where that is known without looking at it.
+  template <typename Stop, typename Combine>
+  Node combined_until(Node a, Node b, const Stop& stop, const Combine& combine);
   bool is_within_below(Node node, const Box& box, const std::function<bool(Leaf)>& passes);
   // Returns whether `is` says yes of each edge that has one of these values. Some edges may be asked more than once.
   template <typename Is>

@@ -19,9 +19,16 @@
 namespace sidetrack::space {
 namespace {
 
-bool same_rule(const Step* a, const Step* b) {
-  if (a == nullptr || b == nullptr) return a == b;
-  return a->live == b->live && a->number == b->number && a->in == b->in;
+// The step with the rule of the other path at the same place; nothing: it is no rule of this one.
+std::optional<Step> in_place_of(const Step& step, const ChainPath& path, const ChainPath& other) {
+  const auto place = std::ranges::find(path.rules.rbegin(), path.rules.rend(), step.live, &RuleInChain::rule);
+  if (place == path.rules.rend()) return {};
+  const RuleInChain& there = other.rules[static_cast<std::size_t>(path.rules.rend() - place - 1)];
+  Step made = step;
+  made.live = there.rule;
+  made.in = there.in;
+  made.number = there.rule->number;
+  return made;
 }
 
 std::vector<Side> with_joined_rules(std::vector<Side> sides) {
@@ -64,6 +71,13 @@ struct Regions::Followed {
   Point point{};
   std::vector<Leg> legs;
   Leaf end = uncovered;  // of the last leg; uncovered: such packets were followed from the last state on
+  // The leg's path, and another one by which they go on alike.
+  [[nodiscard]] Leaf end_by(Regions& regions, const ChainPath& path, const ChainPath& other) const {
+    const Decision& decision = regions.decision(end);
+    if (decision.step == nullptr || decision.inherited) return end;
+    const auto step = in_place_of(*decision.step, path, other);
+    return step ? regions.leaf_of(decision.ending, &*step, false) : end;
+  }
 };
 
 // What becomes of packets of one path through the chain that is asked first.
@@ -145,26 +159,25 @@ Regions::Regions(std::vector<Side> sides, std::size_t most)
 Regions::~Regions() = default;
 
 Leaf Regions::leaf_of(Ending ending, const Step* step, bool inherited) {
-  std::vector<Leaf>& alike = by_hash_[hash_of(ending)];
-  Leaf like = 0;
-  for (const Leaf leaf : alike) {
-    if (decisions_[leaf].ending != ending) continue;
-    if (like == 0) like = endings_[leaf];
-    if (same_rule(decisions_[leaf].step, step) && decisions_[leaf].inherited == inherited) return leaf;
-  }
+  const auto made = static_cast<Leaf>(decisions_.size());
+  std::vector<Leaf>& endings = by_hash_[hash_of(ending)];
+  auto like = std::ranges::find_if(endings, [&](Leaf leaf) { return decisions_[leaf].ending == ending; });
+  if (like == endings.end()) like = endings.insert(like, made);
+  Reason reason{*like, nullptr, nullptr, 0, inherited};
+  if (step != nullptr) reason = {*like, step->live, step->in, step->number, inherited};
+  const auto [known, is_new] = by_reason_.try_emplace(reason, made);
+  if (!is_new) return known->second;
   if (step != nullptr) {
     name_chain(steps_.emplace_back(*step));
     step = &steps_.back();
   }
   decisions_.push_back({std::move(ending), step, inherited});
-  const auto made = static_cast<Leaf>(decisions_.size() - 1);
-  endings_.push_back(like == 0 ? made : like);
-  alike.push_back(made);
+  endings_.push_back(*like);
   return made;
 }
 
 // Of the last leg.
-Leaf Regions::leaf_of(const Leg& leg, const std::vector<Possibility>& all) {
+Leaf Regions::end_of(const Leg& leg, const std::vector<Possibility>& all) {
   const Trace& trace = all.front().trace;
   const Step* step = trace.decisive.empty() ? nullptr : &trace.steps[trace.decisive.back()];
   if (step != nullptr && step->kind < Step::Kind::passed) step = nullptr;
@@ -187,7 +200,7 @@ Regions::Followed Regions::follow(const Point& point, Pod& pod, States::Number t
   }
   const Sets::Id interfaces = sets_.of(normal(std::move(possible)));
   cell.interface(interfaces);
-  const auto none = [&] { return Followed{point, cell.legs(), no_such_packet}; };
+  const auto none = [&] { return Followed{point, cell.take_legs(), no_such_packet}; };
   if (!sets_.contains(interfaces, point[index(Field::interface)])) return none();
   if (way == Direction::in) cell.interface(sets_.single(point[index(Field::interface)]));
   // Sockets of IPv6 name IPv4 addresses so; no packet does.
@@ -207,7 +220,9 @@ Regions::Followed Regions::follow(const Point& point, Pod& pod, States::Number t
   }
   FamilyRules& rules = packet.destination->family == Family::ipv4 ? pod.ipv4 : pod.ipv6;
   const auto all = possibilities(packet, view, rules, cell);
-  return {point, cell.legs(), all.empty() ? uncovered : leaf_of(cell.legs().back(), all)};
+  Followed followed{point, cell.take_legs()};
+  if (!all.empty()) followed.end = end_of(followed.legs.back(), all);
+  return followed;
 }
 
 Box Regions::ordinary(const PodView& pod, Direction way, Family family) {
@@ -305,23 +320,23 @@ void Regions::follow_all(Pod& pod, Node region, const Box& whole) {
   const auto add = [&](States::Number state, std::size_t rank, Node more) {
     Node& pending = pod.at(state).pending;
     if (pending == Diagrams::whole(no)) queue.emplace(rank, state);
-    pending = diagrams_.combined(pending, more, [](Leaf a, Leaf b) { return std::max(a, b); });
+    pending = diagrams_.any_of(pending, more);
   };
   add(States::start, 0, region);
   while (!queue.empty()) {
     const auto [rank, state] = queue.top();
     queue.pop();
-    Node open = without(std::exchange(pod.at(state).pending, Diagrams::whole(no)), pod.states.done(state));
+    Node open = diagrams_.without(std::exchange(pod.at(state).pending, Diagrams::whole(no)), pod.states.done(state));
     if (open == Diagrams::whole(no)) continue;
     Node& done = pod.states.done(state);
-    const Node all = diagrams_.combined(done, open, [](Leaf a, Leaf b) { return std::max(a, b); });
+    const Node all = diagrams_.any_of(done, open);
     while (open != Diagrams::whole(no)) {
       const Transition& made = pod.at(state).transitions.emplace_back(transition(pod, state, open, whole));
       const std::vector<Node> parts = diagrams_.split(open, made.by, made.parts, made.part_of, family_of(sets_, whole));
       const Node before = open;
       for (std::size_t i = 0; i < parts.size(); ++i) {
         if (made.next[i]) add(*made.next[i], rank + 1, parts[i]);
-        open = without(open, parts[i]);
+        open = diagrams_.without(open, parts[i]);
       }
       if (open == before) throw std::logic_error("a packet was followed and nothing is known of it");
     }
@@ -331,15 +346,14 @@ void Regions::follow_all(Pod& pod, Node region, const Box& whole) {
   }
 }
 
-Regions::Node Regions::without(Node region, Node part) {
-  return diagrams_.combined(region, part, [](Leaf in, Leaf out) { return in == yes && out == no ? yes : no; });
-}
-
-// Follows one packet for each path through the chain that comes next, as far as packets of the region have them.
+// Follows one packet for each path through the chain that comes next, as far as packets of the region have them, or for
+// each of those that lead alike.
 Regions::Transition Regions::transition(Pod& pod, States::Number state, Node open, const Box& whole) {
   Transition made;
   std::map<std::pair<Node, std::optional<States::Number>>, std::uint32_t> numbers;
-  const auto add = [&](const Followed& followed, std::vector<Leg>::const_iterator leg) {
+  // `instead`: the path of other packets, which go on alike.
+  const auto add = [&](const Followed& followed, std::vector<Leg>::const_iterator leg,
+                       std::optional<Leaf> instead = {}) {
     Leaf by = uncovered;
     Node inside = diagrams_.of_box(leg->box, Diagrams::whole(yes), Diagrams::whole(no));
     for (auto path = leg->paths.begin(); path != leg->paths.end(); ++path) {
@@ -353,12 +367,16 @@ Regions::Transition Regions::transition(Pod& pod, States::Number state, Node ope
     Passing passing;
     std::optional<States::Number> next;
     if (leg + 1 == followed.legs.end()) {
-      passing.end = followed.end;
+      passing.end = instead ? followed.end_by(*this, paths_.path(by), paths_.path(*instead)) : followed.end;
     } else {
       next = (leg + 1)->from;
       passing.left_alone = leg->left_alone;
       passing.inherits = !leg->left_alone && !leg->decided;
+      std::optional<Step> other;
+      if (instead && leg->left_alone) other = in_place_of(*leg->left_alone, paths_.path(by), paths_.path(*instead));
+      if (other) passing.left_alone = std::move(other);
     }
+    by = instead.value_or(by);
     const auto [number, is_new] = numbers.try_emplace({inside, next}, static_cast<std::uint32_t>(made.parts.size()));
     if (is_new) {
       made.parts.push_back({inside, Diagrams::whole(yes)});
@@ -397,12 +415,27 @@ Regions::Transition Regions::transition(Pod& pod, States::Number state, Node ope
   for (const Shared& one : before) {
     if (diagrams_.at(open, one->point) == yes) by_leaf.emplace(diagrams_.at(root, one->point), one);
   }
+  std::vector<std::pair<Leaf, Shared>> examples;  // of paths that lead to different places
+  const auto keep = [&](Leaf of, const Shared& followed) {
+    if (leg_of(*followed)->paths.size() == 1 && leads_alike(paths_.path(of), paths_.path(of)))
+      examples.emplace_back(of, followed);
+  };
+  keep(leaf, first);
   for (const auto& [other, box] : diagrams_.open_by(Diagrams::nothing(), open, root, whole)) {
     if (other == leaf || other == uncovered) continue;
+    const ChainPath& path = paths_.path(other);
     const auto found = by_leaf.find(other);
+    const auto like = std::ranges::find_if(
+        examples, [&](const auto& example) { return leads_alike(paths_.path(example.first), path); });
+    if (found == by_leaf.end() && like != examples.end()) {
+      add(*like->second, leg_of(*like->second), other);
+      continue;
+    }
     const Shared followed = found != by_leaf.end() ? found->second : follow_one(box);
     const auto of_state = leg_of(*followed);
-    if (!of_state->paths.empty() && of_state->paths.front().first == root) add(*followed, of_state);
+    if (of_state->paths.empty() || of_state->paths.front().first != root) continue;
+    add(*followed, of_state);
+    if (like == examples.end()) keep(other, followed);
   }
   return made;
 }
@@ -425,11 +458,13 @@ bool Regions::work_out(Pod& pod, States::Number number) {
     for (std::size_t i = 0; i < transition.parts.size(); ++i) {
       if (transition.next[i]) transition.parts[i].other = pod.at(*transition.next[i]).further;
     }
-    state.further =
-        diagrams_.after(state.further, transition.by, transition.parts, transition.part_of, [&](Leaf by, Leaf leaf) {
-          const Passing& passing = transition.passing.at(by);
-          return passing.end ? *passing.end : passed(leaf, passing);
-        });
+    const auto passing_of = [&](Leaf by) -> const Passing& { return transition.passing.at(by); };
+    const Diagrams::Change change{[&](Leaf by, Leaf leaf) {
+                                    const Passing& passing = passing_of(by);
+                                    return passing.end ? *passing.end : passed(leaf, passing);
+                                  },
+                                  [&](Leaf by) { return !passing_of(by).end && passing_of(by).inherits; }};
+    state.further = diagrams_.after(state.further, transition.by, transition.parts, transition.part_of, change);
   }
   return true;
 }
@@ -475,12 +510,11 @@ Regions::Node Regions::completed(Node outside, Pod& pod) {
   const Node inside = diagrams_.mapped(outside, [](Leaf leaf) { return leaf == uncovered ? yes : no; });
   for (const Box& whole : wholes_) {
     const Node region = diagrams_.of_box(whole, Diagrams::whole(yes), Diagrams::whole(no));
-    follow_all(pod, diagrams_.combined(region, inside, [](Leaf a, Leaf b) { return std::min(a, b); }), whole);
+    follow_all(pod, diagrams_.all_of(region, inside), whole);
   }
   ++pod.round;
   work_out(pod, States::start);
-  return diagrams_.combined(outside, pod.at(States::start).further,
-                            [](Leaf there, Leaf leaf) { return there == uncovered ? leaf : there; });
+  return diagrams_.overlaid(outside, pod.at(States::start).further);
 }
 
 Regions::Node Regions::of(std::size_t number, Scope scope) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -107,10 +108,9 @@ class Regions {
   void require_room() const;
   void follow_all(Pod& pod, Node region, const Box& whole);
   Transition transition(Pod& pod, States::Number state, Node open, const Box& whole);
-  Node without(Node region, Node part);
   bool work_out(Pod& pod, States::Number number);
   Leaf passed(Leaf leaf, const Passing& passing);
-  Leaf leaf_of(const Leg& leg, const std::vector<Possibility>& all);
+  Leaf end_of(const Leg& leg, const std::vector<Possibility>& all);
   Node outside(std::span<const Box> boxes);
   Node outside_ordinary(const PodView& pod, Scope scope = Scope::ordinary);
   Node completed(Node outside, std::size_t side);
@@ -130,7 +130,9 @@ class Regions {
   std::deque<Step> steps_;
   std::vector<Decision> decisions_;
   std::vector<Leaf> endings_;
-  std::unordered_map<std::size_t, std::vector<Leaf>> by_hash_;  // of their endings
+  std::unordered_map<std::size_t, std::vector<Leaf>> by_hash_;  // of their endings: one of each
+  using Reason = std::tuple<Leaf, const LiveRule*, const LiveChain*, unsigned, bool>;
+  std::map<Reason, Leaf> by_reason_;
   std::size_t followed_ = 0;
   std::size_t most_followed_;
 };

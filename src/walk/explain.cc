@@ -243,7 +243,7 @@ std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod,
     if (walk.seen()) continue;
     const auto with_answers = walk.with_answers();
     if (context.known) return {};
-    Possibility& made = all.emplace_back(Possibility{walk.trace(), {}, with_answers.has_value()});
+    Possibility& made = all.emplace_back(Possibility{walk.take_trace(), {}, with_answers.has_value()});
     if (with_answers) made.trace.outcome = *with_answers;
     for (const Fork& fork : context.forks.made()) made.unknowns.push_back(fork.subject);
   } while (context.forks.next());

@@ -3,6 +3,7 @@
 // this one does goes the same way. So one walk speaks for a whole region of packets.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -35,9 +36,15 @@ struct Checkpoint {
   bool decided = false;
 };
 
+struct RuleInChain {
+  const LiveRule* rule = nullptr;
+  const LiveChain* in = nullptr;
+  friend auto operator<=>(const RuleInChain&, const RuleInChain&) = default;
+};
+
 // The rules of a base chain, and of those that it jumps to, that a packet meets and that do something, in order.
 struct ChainPath {
-  std::vector<const LiveRule*> rules;
+  std::vector<RuleInChain> rules;
   bool meets_state = false;  // see PacketState
   bool unknown = false;      // whether the last one matches is unknown
   bool accepts = false;      // the packet is accepted after them

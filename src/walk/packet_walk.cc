@@ -11,6 +11,11 @@
 #include "walk/observer.h"
 
 namespace sidetrack {
+namespace {
+
+constexpr std::size_t usual_steps = 24;  // of packets that are followed by the thousand
+
+}  // namespace
 
 PacketWalk::PacketWalk(const Packet& asked, WalkContext& context, const PacketWalk* outer)
     : context_(context), pod_(context.pod), rules_(context.rules), outer_(outer), asked_(asked) {
@@ -28,6 +33,7 @@ PacketWalk::PacketWalk(const Packet& asked, WalkContext& context, const PacketWa
   packet_.now.ephemeral_ports = pod_.ephemeral_ports;
   packet_.now.pod = &pod_;
   packet_.now.observer = context_.observer;
+  if (context_.observer != nullptr) packet_.trace.steps.reserve(usual_steps);
   if (asked_.state != ConnectionState::invalid) packet_.now.connmark = asked_.connmark.value_or(0);
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "walk/forks.h"
@@ -43,6 +44,7 @@ class PacketWalk {
   // Another walk has gone on from where this one came to: it has no outcome of its own.
   [[nodiscard]] bool seen() const { return packet_.seen; }
   [[nodiscard]] const Trace& trace() const { return packet_.trace; }
+  [[nodiscard]] Trace take_trace() { return std::move(packet_.trace); }  // at last
 
   // Whether the answers to what ended so come back to where the packet came from. They meet the rules as packets of a
   // connection that is known: TPROXY's take them for the proxy's own. Nothing: seen, as above.

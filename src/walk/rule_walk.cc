@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 
 #include "mesh/describe.h"
@@ -50,10 +49,10 @@ class RuleWalk {
 
   ChainResult run() {
     packet_.now.native = traits(live_.backend).in_own_table;
-    most_rules_ = most_rules_walked(live_);
     if (packet_.now.observer != nullptr)
       path_ = packet_.now.observer->path(BaseChain{&live_, &base_}, chains_, packet_);
     if (path_ != nullptr) packet_.meets_state = packet_.meets_state || path_->meets_state;
+    if (path_ == nullptr || path_->unknown) most_rules_ = most_rules_walked(live_);
     switch (chain(base_, 0)) {
       case Ended::back:
         return path_ != nullptr && path_->accepts ? ChainResult::on : policy();
@@ -68,8 +67,6 @@ class RuleWalk {
   }
 
  private:
-  static constexpr std::size_t no_change = ~std::size_t{0};
-
   // How the walk of a chain ends.
   enum class Ended : std::uint8_t { back, accepted, translated, gone };
 
@@ -181,13 +178,12 @@ class RuleWalk {
 
   // Which rule of the chain is the next one of the path, from there on; nothing: none.
   std::optional<std::size_t> next_of_path(const LiveChain& in, std::size_t from) {
-    if (met_ == path_->rules.size()) return {};
-    const LiveRule* const next = path_->rules[met_];
-    const LiveRule* const first = in.rules.data();
-    if (std::less<>()(next, first + from) || !std::less<>()(next, first + in.rules.size())) return {};
+    if (met_ == path_->rules.size() || path_->rules[met_].in != &in) return {};
+    const auto next = static_cast<std::size_t>(path_->rules[met_].rule - in.rules.data());
+    if (next < from) return {};  // it is jumped to again
     ++met_;
     if (path_->unknown && met_ == path_->rules.size()) path_ = nullptr;
-    return static_cast<std::size_t>(next - first);
+    return next;
   }
 
   std::optional<Ended> take_of_path(const LiveChain& in, const LiveRule& entry, unsigned depth) {
@@ -306,9 +302,9 @@ class RuleWalk {
     // A second walk of the same packet would meet the same rules: the ways through chains that jump to each other are
     // as many as powers of two.
     const std::size_t before = changes_;
-    const auto [without_effect, first] = without_effect_.try_emplace(target, no_change);
     const bool asks_all = path_ == nullptr;
-    if (asks_all && without_effect->second == before) {
+    if (const auto known = without_effect_.find(target);
+        asks_all && known != without_effect_.end() && known->second == before) {
       packet_.trace.steps[place].text += ": it was asked before, and no rule there decides";
       return Ended::back;
     }
@@ -317,7 +313,7 @@ class RuleWalk {
     const Ended ended = chain(*target, static_cast<unsigned>(jumps_.size()));
     entries_.pop_back();
     jumps_.pop_back();
-    if (asks_all && ended == Ended::back && before == changes_) without_effect->second = before;
+    if (asks_all && ended == Ended::back && before == changes_) without_effect_[target] = before;
     return ended;
   }
 

@@ -135,6 +135,8 @@ void check(Side side, Random& random, std::size_t packets) {
                           edge.last == domain.last ? domain.last : edge.last + 1};
     if (static_cast<Field>(field) > Field::family && random.one_in(2)) point[field] = random.of(ends);
     ASSERT_TRUE(ends_as_explained(regions, root, copy, point));
+    // For the same reason as if it had been followed itself.
+    ASSERT_EQ(regions.diagrams().at(root, point), regions.at(0, point));
   }
 }
 
@@ -704,8 +706,29 @@ TEST(Regions, OfRulesThatDoNotMergeAreAsManyAsTheRules) {
   check(side, random, 500);
 }
 
+TEST(Regions, OfRulesThatDoTheSameTakeNoPacketEach) {
+  const Side side = with_rules_that_do_not_merge(1000);
+  Regions regions({side});
+  const Regions::Node root = regions.of(0, Scope::ordinary);
+  EXPECT_LT(regions.followed(), 300U);
+  Point usual = regions.example(regions.ordinary(side.pod, Direction::out, Family::ipv4));
+  usual[index(Field::uid)] = 1337;  // the proxy, whose packets no rule of ours translates before
+  usual[index(Field::protocol)] = space::tcp;
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    Point point = usual;
+    point[index(Field::destination)] = value_of(*Address::parse(fmt::format("10.{}.{}.1", i / 250, i % 250)));
+    point[index(Field::destination_port)] = 1000 + i;
+    const Leaf leaf = regions.diagrams().at(root, point);
+    ASSERT_EQ(leaf, regions.at(0, point)) << "by rule " << i + 1;
+    const Decision& decision = regions.decision(leaf);
+    if (i % 2 == 0) {
+      ASSERT_EQ(decision.step->number, i + 1);
+    }
+  }
+}
+
 TEST(Regions, ThatAreTooManyAreNotGuessed) {
-  Regions regions({with_rules_that_do_not_merge(1000)}, 500);
+  Regions regions({with_rules_that_do_not_merge(1000)}, 50);
   try {
     static_cast<void>(regions.of(0, Scope::ordinary));
     FAIL();
