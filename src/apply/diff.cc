@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "apply/edit_script.h"
+#include "apply/common_subsequence.h"
 #include "model/printable.h"
 #include "rule/iptables.h"
 #include "rule/ours.h"
@@ -96,9 +96,10 @@ bool equal_pair(Families scope, const Key& key, const Pair& pair) {
 std::vector<DiffLine> lines(Families scope, const Pair& pair) {
   const std::vector<const Rule*> live = our_rules(pair.live);
   const std::vector<const Rule*> asked = pair.asked != nullptr ? pair.asked->rules : std::vector<const Rule*>{};
-  const std::vector<Edit> edits = edit_script(live.size(), asked.size(), [&](std::size_t before, std::size_t after) {
+  auto common = common_subsequence(live.size(), asked.size(), [&](std::size_t before, std::size_t after) {
     return same_in(scope, *asked[after], *live[before]) || same_in(scope, *live[before], *asked[after]);
   });
+  common.emplace_back(live.size(), asked.size());
 
   std::vector<DiffLine> result;
   auto place = pair.live != nullptr ? pair.live->rules.begin() : std::vector<LiveRule>::const_iterator{};
@@ -108,23 +109,16 @@ std::vector<DiffLine> lines(Families scope, const Pair& pair) {
       if (!place->ours) result.push_back({DiffLine::Kind::foreign, place->rule});
     }
   };
-  // Within a run of changes, what goes stands before what comes.
-  std::vector<const Rule*> coming;
-  const auto flush = [&] {
-    for (const Rule* rule : coming) result.push_back({DiffLine::Kind::missing, *rule});
-    coming.clear();
+  std::size_t before = 0, after = 0;
+  const auto put_live = [&](DiffLine::Kind kind) {
+    others_until(live[before]);
+    result.push_back({kind, *live[before++]});
   };
-  for (const Edit& edit : edits) {
-    if (edit.kind == Edit::Kind::added) {
-      coming.push_back(asked[edit.after]);
-      continue;
-    }
-    if (edit.kind == Edit::Kind::same) flush();
-    others_until(live[edit.before]);
-    result.push_back(
-        {edit.kind == Edit::Kind::removed ? DiffLine::Kind::extra : DiffLine::Kind::same, *live[edit.before]});
+  for (const auto& [same_before, same_after] : common) {
+    while (before < same_before) put_live(DiffLine::Kind::extra);
+    for (; after < same_after; ++after) result.push_back({DiffLine::Kind::missing, *asked[after]});
+    if (before < live.size()) put_live(DiffLine::Kind::same), ++after;
   }
-  flush();
   others_until(nullptr);
   return result;
 }
