@@ -22,7 +22,7 @@ struct ApplyResult {
   std::vector<std::string> skipped;            // why backends that come first were not used, a line each
   std::vector<std::string> warnings;
   std::vector<Obstacle> obstacles;
-  std::vector<LostReplies> lost_replies;  // Comparison::lost_replies
+  std::vector<LostReplies> lost_replies;  // PodDiff::lost_replies
   std::string because;                    // Decision::because
 };
 

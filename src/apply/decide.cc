@@ -239,7 +239,7 @@ BackendKind holding_backend(const Request& request, const Survey& survey) {
   return there.value_or(choice.order.front());
 }
 
-Comparison compare(const Request& request, const Survey& survey) {
+PodDiff compare(const Request& request, const Survey& survey) {
   if (const Unreadable* place = first_unreadable(survey)) throw not_known(*place);
   for (const BackendKind kind : all_backends) {
     const auto* place = std::get_if<Unreadable>(&survey.of(kind));
@@ -247,7 +247,7 @@ Comparison compare(const Request& request, const Survey& survey) {
     throw not_known(*place, "whether its tables keep traffic from the proxy");
   }
   const std::vector<BackendKind> holding = holders(survey);
-  Comparison comparison;
+  PodDiff comparison;
   const Routing held = without_origin(survey.routing);  // what an agent made is as good as ours
   comparison.missing = missing_of(request.plan->routing, held, survey);
   comparison.extra = without(held, request.plan->routing);

@@ -84,6 +84,6 @@ struct Decision {
 [[nodiscard]] BackendKind holding_backend(const Request& request, const Survey& survey);
 
 // What differs between the survey and what is asked, which is a plan. Throws what `decide` would refuse with.
-[[nodiscard]] Comparison compare(const Request& request, const Survey& survey);
+[[nodiscard]] PodDiff compare(const Request& request, const Survey& survey);
 
 }  // namespace sidetrack

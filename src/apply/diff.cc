@@ -182,7 +182,7 @@ bool equal(const Live& live, const Ruleset& asked) {
   return all;
 }
 
-bool Comparison::equal() const {
+bool PodDiff::equal() const {
   return std::ranges::all_of(backends, &Difference::empty) && missing == Routing{} && extra == Routing{};
 }
 
@@ -201,7 +201,7 @@ std::string first_difference(const Difference& difference) {
   return difference.tables.empty() ? "" : "not requested: table " + difference.tables.front();
 }
 
-std::string first_difference(const Comparison& comparison) {
+std::string first_difference(const PodDiff& comparison) {
   for (const Difference& difference : comparison.backends) {
     if (!difference.empty()) return fmt::format("{}: {}", name(difference.backend), first_difference(difference));
   }

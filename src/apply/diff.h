@@ -42,7 +42,7 @@ struct Difference {
 };
 
 // The same for the whole namespace: the backend that holds the rules, or is to; and those that should hold none.
-struct Comparison {
+struct PodDiff {
   std::vector<Difference> backends;  // the one that is asked for first
   Routing missing;
   Routing extra;
@@ -61,7 +61,7 @@ struct Comparison {
 // The first thing that differs: "table nat, chain ISTIO_OUTPUT: missing: -A ISTIO_OUTPUT …"; of a comparison with the
 // backend, or the route or what of others is in the way: "missing: ip rule add …". Empty if there is none.
 [[nodiscard]] std::string first_difference(const Difference& difference);
-[[nodiscard]] std::string first_difference(const Comparison& comparison);
+[[nodiscard]] std::string first_difference(const PodDiff& comparison);
 
 // The same as diff(…).empty() for the rules alone, without building it.
 [[nodiscard]] bool equal(const Live& live, const Ruleset& asked);

@@ -82,10 +82,10 @@ void confine(const CommandLine& line, Sandbox kind, const std::vector<std::strin
 void warn_of_settings();
 
 // What apply would change; warnings go to the log.
-[[nodiscard]] Comparison compare(const CommandLine& line, const Plan& wanted);
+[[nodiscard]] PodDiff compare(const CommandLine& line, const Plan& wanted);
 
 // The same, or nothing, with a warning, where the rules cannot be read: without CAP_NET_ADMIN.
-[[nodiscard]] std::optional<Comparison> compare_if_permitted(const CommandLine& line, const Plan& wanted);
+[[nodiscard]] std::optional<PodDiff> compare_if_permitted(const CommandLine& line, const Plan& wanted);
 
 // --run-validation: throws usage if it cannot succeed with this plan; then, validation_failed naming the rules that are
 // likely missing.
@@ -109,7 +109,7 @@ struct TextRules {
 [[nodiscard]] TextRules read_texts(const CommandLine& line);
 
 // The comparison in the format that was asked for.
-[[nodiscard]] std::string rendered(const CommandLine& line, const Comparison& comparison);
+[[nodiscard]] std::string rendered(const CommandLine& line, const PodDiff& comparison);
 
 // Whether the result is coloured: as --color says, else if standard output is a terminal and NO_COLOR is not set.
 [[nodiscard]] bool colored(const CommandLine& line);

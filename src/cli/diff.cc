@@ -20,7 +20,7 @@
 
 namespace sidetrack::cli {
 
-Comparison compare(const CommandLine& line, const Plan& wanted) {
+PodDiff compare(const CommandLine& line, const Plan& wanted) {
   const auto kernel = open_kernel(line, false);
   Survey survey = kernel->survey();
   if (line.clean && line.applying.backend) {  // as clean leaves the others
@@ -31,7 +31,7 @@ Comparison compare(const CommandLine& line, const Plan& wanted) {
       survey.of(kind) = Absent{};
     }
   }
-  Comparison comparison = sidetrack::compare({.plan = &wanted, .options = &line.applying}, survey);
+  PodDiff comparison = sidetrack::compare({.plan = &wanted, .options = &line.applying}, survey);
   if (wanted.ruleset.rules.empty()) {  // as clean says what it leaves
     for (const std::string& warning : kernel->warnings()) warn(warning);
     if (!line.mesh.empty() && !comparison.equal()) {
@@ -44,7 +44,7 @@ Comparison compare(const CommandLine& line, const Plan& wanted) {
   return comparison;
 }
 
-std::optional<Comparison> compare_if_permitted(const CommandLine& line, const Plan& wanted) {
+std::optional<PodDiff> compare_if_permitted(const CommandLine& line, const Plan& wanted) {
   try {
     return compare(line, wanted);
   } catch (const Error& error) {
@@ -165,14 +165,14 @@ ExitCode run_effect(CommandLine& line) {
 
 }  // namespace
 
-std::string rendered(const CommandLine& line, const Comparison& comparison) {
+std::string rendered(const CommandLine& line, const PodDiff& comparison) {
   return line.format == Format::json ? diff_json(comparison) : diff_text(comparison, colored(line));
 }
 
 ExitCode run_diff(CommandLine& line) {
   if (line.effect) return run_effect(line);
   const auto place = enter_target(line);
-  const Comparison comparison = compare(line, line.clean ? Plan{} : make_plan(line, place));
+  const PodDiff comparison = compare(line, line.clean ? Plan{} : make_plan(line, place));
   print(rendered(line, comparison));
   return comparison.as_requested() ? ExitCode::done : ExitCode::differs;
 }

@@ -15,17 +15,17 @@
 namespace sidetrack::cli {
 namespace {
 
-std::string said(const CommandLine& line, const Comparison& comparison) {
+std::string said(const CommandLine& line, const PodDiff& comparison) {
   return line.manifest.pod.empty() ? verified(comparison)
                                    : verified(comparison, "the options that 'sidetrack args' prints");
 }
 
 ExitCode compare_and_probe(const CommandLine& line, Plan wanted) {
-  const std::optional<Comparison> compared = compare_if_permitted(line, wanted);
+  const std::optional<PodDiff> compared = compare_if_permitted(line, wanted);
   // The words of a rule are those of the backend that is to hold it.
   if (compared && traits(compared->backends.front().backend).in_own_table) wanted.ruleset = fold(wanted.ruleset);
   const std::vector<ProbeResult> results = probe_pod(line.config, wanted);
-  const Comparison* rules = compared ? &*compared : nullptr;
+  const PodDiff* rules = compared ? &*compared : nullptr;
   if (line.format == Format::json) {
     print(probe_json(results, rules));
   } else {
@@ -68,7 +68,7 @@ ExitCode run_verify(CommandLine& line) {
   const auto place = enter_target(line);
   const Plan wanted = make_plan(line, place);
   if (line.probe) return compare_and_probe(line, wanted);
-  const Comparison comparison = compare(line, wanted);
+  const PodDiff comparison = compare(line, wanted);
   print(rendered(line, comparison));
   if (comparison.as_requested()) {
     info(said(line, comparison));

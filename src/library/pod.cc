@@ -112,7 +112,7 @@ Pod::Difference Pod::diff(const Options& options) const {
     const Plan plan = plan_for(config, options.values_->names, address_of(values_->place), false);
     const auto kernel = open(values_->place, false, options.values_->applying.lock_wait,
                              options.values_->applying.cni_mode, agent_rules_of(config));
-    const Comparison comparison = compare({.plan = &plan, .options = &options.values_->applying}, kernel->survey());
+    const PodDiff comparison = compare({.plan = &plan, .options = &options.values_->applying}, kernel->survey());
     Difference result;
     result.equal = comparison.equal();
     result.as_requested = comparison.as_requested();

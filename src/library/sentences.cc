@@ -81,7 +81,7 @@ std::string cleaned(const ApplyResult& result, std::string_view mesh) {
                       : fmt::format("removed all rules of {}{}, and its chains with whatever was in them", mesh, from);
 }
 
-std::string verified(const Comparison& comparison, std::string_view options) {
+std::string verified(const PodDiff& comparison, std::string_view options) {
   if (comparison.as_requested()) {
     const std::string through = comparison.backend ? fmt::format(", through {}", name(*comparison.backend)) : "";
     return "rules and routes are as requested" + through;
@@ -112,7 +112,7 @@ std::vector<std::string> warnings(const ApplyResult& result) {
   return all;
 }
 
-std::vector<std::string> warnings(const Comparison& comparison, std::string_view command) {
+std::vector<std::string> warnings(const PodDiff& comparison, std::string_view command) {
   std::vector<std::string> all;
   for (const Difference& difference : comparison.backends)
     std::ranges::copy(difference.warnings, std::back_inserter(all));

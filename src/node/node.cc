@@ -118,7 +118,7 @@ void look(const Subject& subject, const NodeOptions& options, PodReport& report)
     report.state = PodState::not_recorded;
     return;
   }
-  const Comparison comparison = compare({.plan = &plan, .options = &line.applying}, survey);
+  const PodDiff comparison = compare({.plan = &plan, .options = &line.applying}, survey);
   report.state = comparison.as_requested() ? PodState::as_recorded : PodState::differs;
   if (!comparison.as_requested()) report.detail = first_difference(comparison);
 }
@@ -145,7 +145,7 @@ void repair(const Subject& subject, const NodeOptions& options, PodReport& repor
   const Survey survey = kernel->survey();
   report.backends.clear();
   describe(report, *kernel, survey);
-  const Comparison after = compare(request, survey);
+  const PodDiff after = compare(request, survey);
   report.state = !after.as_requested()                  ? PodState::differs
                  : result.applied == Applied::unchanged ? PodState::as_recorded  // somebody else repaired it
                                                         : PodState::repaired;

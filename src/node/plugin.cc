@@ -287,7 +287,7 @@ class Plugin {
                                                   .reads_once = true,
                                                   .agent_rules = agent_rules_of(line.config)});
     if (!line.no_sandbox) confine_(Sandbox::read);
-    const Comparison comparison = compare({.plan = &plan, .options = &line.applying}, kernel->survey());
+    const PodDiff comparison = compare({.plan = &plan, .options = &line.applying}, kernel->survey());
     if (comparison.as_requested()) return say(Level::debug, verified(comparison));
     const bool others = comparison.equal();  // the rules are as recorded
     const std::string what = others ? verified(comparison) : "the pod differs from what was recorded by ADD";

@@ -107,7 +107,7 @@ std::vector<ProbeResult> probe_pod(const Config& asked, const Plan& plan) {
   return results;
 }
 
-std::vector<Rule> missing_rules(const ProbeResult& result, const Comparison& comparison) {
+std::vector<Rule> missing_rules(const ProbeResult& result, const PodDiff& comparison) {
   std::vector<Rule> missing;
   for (const Rule& rule : result.rules) {
     const auto is_it = [&](const DiffLine& line) {

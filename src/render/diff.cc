@@ -98,7 +98,7 @@ void write(Writer& out, char mark, const Routing& routing) {
 
 }  // namespace
 
-std::string diff_text(const Comparison& comparison, bool color) {
+std::string diff_text(const PodDiff& comparison, bool color) {
   Writer out{color, {}};
   for (const Difference& difference : comparison.backends) {
     if (difference.empty()) continue;
@@ -127,7 +127,7 @@ Json lost_replies_json(const std::vector<LostReplies>& all) {
 
 }  // namespace
 
-Json comparison_json(const Comparison& comparison) {
+Json comparison_json(const PodDiff& comparison) {
   static constexpr const char* kinds[] = {"same", "missing", "extra", "foreign"};
   Json backends = Json::array();
   for (const Difference& difference : comparison.backends) {
@@ -159,6 +159,6 @@ Json comparison_json(const Comparison& comparison) {
           {"routing", {{"missing", routing_json(comparison.missing)}, {"extra", routing_json(comparison.extra)}}}};
 }
 
-std::string diff_json(const Comparison& comparison) { return dumped(comparison_json(comparison)); }
+std::string diff_json(const PodDiff& comparison) { return dumped(comparison_json(comparison)); }
 
 }  // namespace sidetrack

@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 [[nodiscard]] Json routing_json(const Routing& routing);  // {"rules": […], "routes": […], "addresses": […]}
 
 [[nodiscard]] Json obstacles_json(std::span<const Obstacle> obstacles);
-[[nodiscard]] Json comparison_json(const Comparison& comparison);
+[[nodiscard]] Json comparison_json(const PodDiff& comparison);
 
 // The document as text. Never throws: bytes that are no UTF-8 are escaped, what a terminal would obey is written as
 // JSON's \uXXXX.

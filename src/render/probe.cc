@@ -35,7 +35,7 @@ std::string rule_and_flag(const Rule& rule) {
 
 }  // namespace
 
-std::vector<std::string> likely_missing(const ProbeResult& result, const Comparison* compared) {
+std::vector<std::string> likely_missing(const ProbeResult& result, const PodDiff* compared) {
   const bool known = compared != nullptr;
   const Routing present = known ? without(result.routing, compared->missing) : Routing{};
   std::vector<std::string> lines = ip_commands(without(result.routing, present));
@@ -43,7 +43,7 @@ std::vector<std::string> likely_missing(const ProbeResult& result, const Compari
   return lines;
 }
 
-std::string probe_text(const std::vector<ProbeResult>& results, const Comparison* compared, bool color) {
+std::string probe_text(const std::vector<ProbeResult>& results, const PodDiff* compared, bool color) {
   std::size_t width = 0;
   for (const ProbeResult& result : results) width = std::max(width, result.name.size());
   std::string text;
@@ -68,7 +68,7 @@ std::string probe_text(const std::vector<ProbeResult>& results, const Comparison
   return text;
 }
 
-std::string probe_json(const std::vector<ProbeResult>& results, const Comparison* compared) {
+std::string probe_json(const std::vector<ProbeResult>& results, const PodDiff* compared) {
   Json document = compared != nullptr ? comparison_json(*compared) : Json{{"equal", nullptr}};
   Json probes = Json::array();
   for (const ProbeResult& result : results) {

@@ -18,17 +18,17 @@ namespace sidetrack {
 [[nodiscard]] std::string json(const Plan& plan, const Config& config);
 
 // A unified diff from what is live to what is asked, chain by chain; empty if there is no difference.
-[[nodiscard]] std::string diff_text(const Comparison& comparison, bool color);
-[[nodiscard]] std::string diff_json(const Comparison& comparison);
+[[nodiscard]] std::string diff_text(const PodDiff& comparison, bool color);
+[[nodiscard]] std::string diff_json(const PodDiff& comparison);
 
 // What a failed probe points to, a line each: the rules of its way that are missing; if `compared` is null, all of its
 // rules, as what is likely missing.
-[[nodiscard]] std::vector<std::string> likely_missing(const ProbeResult& result, const Comparison* compared);
+[[nodiscard]] std::vector<std::string> likely_missing(const ProbeResult& result, const PodDiff* compared);
 
 // A line for each result, and what a failed one points to. `compared` is null if the rules could not be read.
-[[nodiscard]] std::string probe_text(const std::vector<ProbeResult>& results, const Comparison* compared, bool color);
+[[nodiscard]] std::string probe_text(const std::vector<ProbeResult>& results, const PodDiff* compared, bool color);
 // The document of diff_json, with "probes"; "equal" is null if the rules could not be read.
-[[nodiscard]] std::string probe_json(const std::vector<ProbeResult>& results, const Comparison* compared);
+[[nodiscard]] std::string probe_json(const std::vector<ProbeResult>& results, const PodDiff* compared);
 
 // Draws how a connection goes in and out, with the rules that decide, and below it every chain with its rules in their
 // order, and where each of them leads; chains that nothing leads to are omitted. The same on every machine: no font is

@@ -158,7 +158,7 @@ struct Asked {
   Plan plan;
   BackendKind backend{};
   std::vector<Obstacle> by_apply;
-  Comparison verified;
+  PodDiff verified;
   space::Side there;
   lint::Findings findings;
 };

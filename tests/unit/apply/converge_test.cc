@@ -130,7 +130,7 @@ TEST_F(ConvergeTest, WithoutRulesNoBackendIsNamed) {
   EXPECT_EQ(applied(removed), "removed all rules and routes of the mesh from iptables-nft: none are requested");
 
   EXPECT_EQ(applied(apply()), "nothing to change: no rules are requested, and none are there");
-  const Comparison compared = compare({.plan = &wanted, .options = &options}, kernel.survey());
+  const PodDiff compared = compare({.plan = &wanted, .options = &options}, kernel.survey());
   EXPECT_EQ(compared.backend, std::nullopt);
   EXPECT_EQ(verified(compared), "rules and routes are as requested");
 }

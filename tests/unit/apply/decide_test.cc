@@ -207,7 +207,7 @@ TEST_F(DecideTest, LegacyTablesThatComeIntoUseMoveNothing) {
     EXPECT_EQ(first().backend, kept);
     EXPECT_EQ(holding_backend(request(), seen), kept);
     expect_sound(first(), one);
-    const Comparison compared = compare(request(), seen);
+    const PodDiff compared = compare(request(), seen);
     EXPECT_EQ(compared.backends.front().backend, kept);
     EXPECT_EQ(compared.equal(), first().commits.empty());
     EXPECT_EQ(compared.equal(), equal != able.end() && holding.size() == 1);
@@ -262,7 +262,7 @@ TEST_F(DecideTest, WhatAnAgentMadeIsTakenOverWithTheFirstChange) {
     const bool changes = held == Held::older;
     EXPECT_EQ(decision.add, changes ? wanted.routing : Routing{});
     EXPECT_EQ(decision.remove, changes ? of_agent : Routing{});
-    const Comparison compared = compare(request(), seen);
+    const PodDiff compared = compare(request(), seen);
     EXPECT_EQ(compared.missing, Routing{});
     EXPECT_EQ(compared.extra, Routing{});
     // More than it made.
@@ -370,7 +370,7 @@ TEST_F(DecideTest, RoutesOfOthersDoAsWell) {
   auto decision = std::get<Decision>(decide(request(), seen));
   EXPECT_EQ(decision.add, Routing{});
   EXPECT_EQ(decision.remove, (Routing{{old}, {}, {}}));
-  Comparison compared = compare(request(), seen);
+  PodDiff compared = compare(request(), seen);
   EXPECT_EQ(compared.missing, Routing{});
   EXPECT_EQ(compared.extra, (Routing{{old}, {}, {}}));
   seen.others_routing = {};

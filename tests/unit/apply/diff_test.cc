@@ -319,10 +319,10 @@ TEST(Diff, WarnsOfEachRuleThatDecidesBeforeOursAndOfNoOther) {
   EXPECT_THAT(diff(live, small()).warnings, IsEmpty());
 }
 
-TEST(Comparison, SaysTheFirstOfRulesRoutesAndObstacles) {
+TEST(PodDiff, SaysTheFirstOfRulesRoutesAndObstacles) {
   Routing routing;
   routing.policy_rules = {fwmark_rule(Family::ipv4, 1337, 133)};
-  Comparison comparison;
+  PodDiff comparison;
   comparison.backends.resize(2);
   EXPECT_TRUE(comparison.equal());
   EXPECT_EQ(first_difference(comparison), "");

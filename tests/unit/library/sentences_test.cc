@@ -79,7 +79,7 @@ TEST(Sentences, OfNoRules) {
 }
 
 TEST(Sentences, OfVerify) {
-  Comparison comparison;
+  PodDiff comparison;
   EXPECT_EQ(verified(comparison), "rules and routes are as requested");
   comparison.backend = by_iptables_nft;
   EXPECT_EQ(verified(comparison), "rules and routes are as requested, through iptables-nft");

@@ -266,7 +266,7 @@ unknown         -  dns:                not tried
             "tcp ipv4:  is refused\n        likely missing, one of: ip -6 addr add ::6/128 dev lo\n        likely "
             "missing, one of: -t nat -A ISTIO_OUTPUT -j ISTIO_REDIRECT\n\033[33munknown\033[0m         -  dns:         "
             "       not tried\n");
-  Comparison compared;
+  PodDiff compared;
   compared.backends.resize(1);
   EXPECT_EQ("\n" + probe_text(results, &compared, false), R"(
 ok         1.2 ms  inbound:            lands

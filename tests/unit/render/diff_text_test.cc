@@ -64,7 +64,7 @@ TEST(DiffText, OfEqualRulesIsEmpty) {
 }
 
 TEST(DiffText, ShowsRoutes) {
-  Comparison comparison;
+  PodDiff comparison;
   comparison.missing.policy_rules = {fwmark_rule(Family::ipv4, 1337, 133)};
   comparison.extra.loopback_addresses = {*Address::parse("::6")};
   EXPECT_FALSE(comparison.equal());
@@ -81,7 +81,7 @@ TEST(DiffText, SaysWhatDiffersInEqualWords) {
   const std::string narrower = diff_text({{diff(live, plan(injected(), {}).ruleset)}, {}, {}}, false);
   EXPECT_THAT(narrower, ::testing::HasSubstr("--A PREROUTING -p tcp -j ISTIO_INBOUND   # ipv4, ipv6\n"
                                              "+-A PREROUTING -p tcp -j ISTIO_INBOUND   # ipv4\n"));
-  Comparison behind;
+  PodDiff behind;
   behind.missing.policy_rules = {placed(fwmark_rule(Family::ipv4, 1337, 133), 100, true)};
   behind.extra.policy_rules = {placed(fwmark_rule(Family::ipv4, 1337, 133), 100, false)};
   EXPECT_EQ(diff_text(behind, false),
@@ -97,7 +97,7 @@ Rule to_port(std::uint16_t port, Families families = Family::ipv4) {
 
 std::string text_of(ChainDiff chain, bool color = false) {
   chain.name = "C";
-  Comparison comparison;
+  PodDiff comparison;
   comparison.backends = {{BackendKind::nftables, {std::move(chain)}, {}, {}}};
   const std::string text = diff_text(comparison, color);
   return text.substr(text.find("@@"));
@@ -144,7 +144,7 @@ TEST(DiffText, SaysWhatAChainItselfIs) {
             "--N C\n"
             "--P C DROP\n"
             "-flags dormant   # its table: the kernel calls none of its chains\n");
-  Comparison tables;
+  PodDiff tables;
   tables.backends = {{BackendKind::iptables_nft, {}, {}, {}}, {BackendKind::nftables, {}, {}, {"inet sidetrack"}}};
   EXPECT_EQ(diff_text(tables, false), "--- nftables, live\n+++ nftables, requested\n-add table inet sidetrack\n");
 }
@@ -181,7 +181,7 @@ TEST(DiffText, SaysNothingOfInsertions) {
 }
 
 TEST(DiffText, ShowsAllRouting) {
-  Comparison comparison;
+  PodDiff comparison;
   comparison.missing.policy_rules = {fwmark_rule(Family::ipv4, 1, 2),
                                      placed(fwmark_rule(Family::ipv6, 3, 4), 5, false)};
   comparison.missing.local_routes = {local_default(Family::ipv4, 2)};
@@ -208,7 +208,7 @@ TEST(DiffJson, HasEachField) {
   other.table = Table::mangle;
   other.name = "D";
   other.missing = other.drops = true;
-  Comparison comparison;
+  PodDiff comparison;
   comparison.backends = {{BackendKind::nftables, {chain, other}, {"beware"}, {"inet sidetrack"}},
                          {BackendKind::iptables_nft, {}, {}, {}}};
   comparison.missing.local_routes = {local_default(Family::ipv4, 2)};

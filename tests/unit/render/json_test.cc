@@ -45,9 +45,9 @@ Diagnosis diagnosis() {
   return made;
 }
 
-Comparison comparison(const Plan& plan) {
+PodDiff comparison(const Plan& plan) {
   const Live live = as_live(plan.ruleset, BackendKind::iptables_nft);
-  Comparison made;
+  PodDiff made;
   made.backends = {diff(live, {})};
   made.missing = {{placed(fwmark_rule(Family::ipv4, 1337, 133), 100, false)},
                   {local_default(Family::ipv4, 133)},
@@ -59,7 +59,7 @@ Comparison comparison(const Plan& plan) {
 TEST(Json, HasKeysInSnakeCase) {
   const Config config = injected();
   const Plan plan = sidetrack::plan(config, dual_stack());
-  const Comparison compared = comparison(plan);
+  const PodDiff compared = comparison(plan);
   ProbeResult failed{"outbound tcp ipv4", ProbeResult::Verdict::failed, "lost", std::chrono::milliseconds(1), {}, {}};
   failed.rules = plan.ruleset.rules;
   const Live live[] = {as_live(plan.ruleset, BackendKind::nftables)};
