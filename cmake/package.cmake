@@ -17,6 +17,6 @@ if(SIDETRACK_STATIC)
 else()
   set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON) # Depends: is computed
 endif()
-set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "A drop-in for istio-iptables: programs the netfilter rules of a service mesh in a pod's network
+set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "A drop-in for istio-iptables: installs the netfilter rules of a service mesh in a pod's network
  namespace through nf_tables or libiptc, atomically, and explains them.")
 include(CPack)

@@ -12,7 +12,7 @@
 
 namespace sidetrack {
 
-// A pod's network namespace, held open: what is programmed there, and what it takes to change it. Copies share what is
+// A pod's network namespace, held open: what is installed there, and what it takes to change it. Copies share what is
 // open, which is closed with the last of them; what the functions return refers to nothing.
 //
 // Threads. Any thread may call anything; calls that work in a pod wait for each other (libiptc has global state). For a
@@ -42,7 +42,7 @@ class Pod {
   struct Applied {
     bool changed = false;               // false: all was as requested already
     std::string backend;                // that holds the rules: "iptables-nft"; empty if no rules are requested
-    std::string summary;                // "programmed 18 rules in nat (ipv4) through iptables-nft"
+    std::string summary;                // "installed 18 rules in nat (ipv4) through iptables-nft"
     std::vector<std::string> skipped;   // why backends that come first were not used
     std::vector<std::string> warnings;  // what of others may keep traffic from the proxy, what could not be seen
   };

@@ -400,7 +400,7 @@ ApplyResult check(const Request& request, Kernel& kernel) {
     ApplyResult checked;
     std::vector<std::string> unchecked = Executor(request, survey, kernel, checked).check(decision);
     for (const std::string& command : ip_commands(decision.add)) {
-      unchecked.push_back("routing: whether the kernel accepts '" + command + "': only programming it shows that");
+      unchecked.push_back("routing: whether the kernel accepts '" + command + "': only adding it shows that");
     }
     for (const std::string& sentence : unchecked) checked.warnings.push_back("not checked: " + sentence);
     bool changes = decision.add != Routing{} || decision.remove != Routing{};

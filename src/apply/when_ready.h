@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// apply --when-ready: the rules are programmed when the proxy listens, and not before.
+// apply --when-ready: the rules are installed when the proxy listens, and not before.
 #pragma once
 
 #include <chrono>

@@ -147,7 +147,7 @@ void program_until_confirmed(const CommandLine& line, const Request& asked, cons
   const Snapshot before = snapshot(survey);
   if (would_change(asked, survey)) {
     info(
-        fmt::format("the rules are programmed now, and rolled back unless you confirm them: press Enter within {}, or "
+        fmt::format("the rules are installed now, and rolled back unless you confirm them: press Enter within {}, or "
                     "'kill -USR1 {}' from another session",
                     duration_words(*line.confirm), getpid()));
     if (!ready.sessions.empty()) std::this_thread::sleep_for(to_get_out);
@@ -168,7 +168,7 @@ void program_until_confirmed(const CommandLine& line, const Request& asked, cons
   if (why.empty()) {
     if (would_change(asked, kernel.survey()))
       throw Error(ExitCode::differs, "confirmed, but the rules are no longer as requested: they were changed meanwhile",
-                  "'sidetrack diff' with the same options says what is different, and 'sidetrack apply' programs them "
+                  "'sidetrack diff' with the same options says what is different, and 'sidetrack apply' installs them "
                   "again");
     return info("confirmed");
   }

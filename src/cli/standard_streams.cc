@@ -23,7 +23,7 @@ void prepare_standard_streams() {
     }
   }
   pipe_signal = std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // ulimit -f: a write fails, and what is programmed is whole all the same
+  std::signal(SIGXFSZ, SIG_IGN);  // ulimit -f: a write fails, and what is installed is whole all the same
 }
 
 void end_by_closed_pipe() {

@@ -39,7 +39,7 @@ void run_validation(const CommandLine& line, const Plan& plan) {
   const auto compared = compare_if_permitted(line, plan);
   std::string message = fmt::format("validation failed after {:.1f} s: {}", took.count(), result.finding);
   const std::vector<std::string> missing = likely_missing(result, compared ? &*compared : nullptr);
-  // As istio-validation does, which programs nothing itself.
+  // As istio-validation does, which installs nothing itself.
   if (line.skip_rule_apply && !missing.empty())
     message +=
         "; the rules were to be there already (--skip-rule-apply), by the node's CNI plugin: see 'sidetrack cni "

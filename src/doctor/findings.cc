@@ -16,7 +16,7 @@ void add_capabilities(const Diagnosis& diagnosis, std::vector<Finding>& found) {
     const char* cost;
   };
   const Row rows[] = {
-      {"CAP_NET_ADMIN", "no rule can be programmed, and none of nf_tables read"},
+      {"CAP_NET_ADMIN", "no rule can be installed, and none of nf_tables read"},
       {"CAP_NET_RAW", may_hide_rules(diagnosis)
                           ? "the rules of legacy iptables cannot be read: apply refuses, whichever backend is requested"
                           : "iptables-legacy cannot be used; the nf_tables backends do not need it"}};

@@ -61,7 +61,7 @@ std::vector<std::string> printable_each(std::vector<std::string> sentences) {
   return sentences;
 }
 
-// From one's own namespace to one's own is no way into a pod: a wrong id would program the machine.
+// From one's own namespace to one's own is no way into a pod: a wrong id would change the rules of the machine.
 Place require_other(Place place) {
   if (place.ours) {
     throw Error(ExitCode::usage, fmt::format("{}: the network namespace is the caller's own", place.name),

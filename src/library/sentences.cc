@@ -61,7 +61,7 @@ std::string applied(const ApplyResult& result, std::optional<Milliseconds> took)
   const std::string time = took ? fmt::format(" in {:.1f} ms", took->count()) : "";
   if (!result.backend) return fmt::format("{}{}: none are requested", cleaned(result), time);
   const std::string because = result.because.empty() ? "" : fmt::format(" ({})", result.because);
-  return fmt::format("programmed {}{}{}{}", summary(result), time, because, removed(result, "removed"));
+  return fmt::format("installed {}{}{}{}", summary(result), time, because, removed(result, "removed"));
 }
 
 std::string checked(const ApplyResult& result) {
@@ -95,7 +95,7 @@ std::string verified(const PodDiff& comparison, std::string_view options) {
   }
   const std::string what = "the pod differs from the requested rules; ";
   if (!comparison.refusal.empty()) return what + "'sidetrack apply' would refuse to change that";
-  return what + fmt::format("'sidetrack apply' with {} would program them", options);
+  return what + fmt::format("'sidetrack apply' with {} would install them", options);
 }
 
 std::vector<std::string> warnings(const ApplyResult& result) {

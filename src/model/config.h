@@ -104,7 +104,7 @@ struct Config {
   std::size_t most_rules = 100'000;
 };
 
-// How the rules are programmed, whatever they are.
+// How the rules are installed, whatever they are.
 struct ApplyOptions {
   bool reconcile = false;    // accepted: what differs is always replaced
   bool force_apply = false;  // equal rules are written again

@@ -99,7 +99,8 @@ void look(const Subject& subject, const NodeOptions& options, PodReport& report)
   enter_subject(subject);
   if (subject.record && own_network_namespace() != subject.record->network_namespace) {
     report.state = PodState::gone;
-    report.detail = fmt::format("{} leads to another network namespace than ADD programmed", report.netns);
+    report.detail =
+        fmt::format("{} leads to another network namespace than the one in which ADD installed rules", report.netns);
     return;
   }
   CommandLine line;

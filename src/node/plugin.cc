@@ -37,7 +37,7 @@ using Level = LogOptions::Level;
 // can, for as long as they want.
 constexpr std::chrono::seconds del_lock_timeout{2};
 
-// Limits what a pod may ask of its node: so many rules are programmed in a quarter of a second, while the runtime
+// Limits what a pod may ask of its node: so many rules are installed in a quarter of a second, while the runtime
 // waits.
 constexpr std::size_t most_rules_of_pod = 16'384;
 
@@ -276,7 +276,7 @@ class Plugin {
     of_variable([&] { enter(target); });
     if (own_network_namespace() != record->network_namespace) {
       throw CniError(Error(ExitCode::differs,
-                           fmt::format("{}: ADD programmed another network namespace than '{}' is now",
+                           fmt::format("{}: ADD installed its rules in another network namespace than '{}' is now",
                                        call_.container_id, excerpt(call_.netns)),
                            "recreate the pod"));
     }
@@ -292,14 +292,14 @@ class Plugin {
     const bool others = comparison.equal();  // the rules are as recorded
     const std::string what = others ? verified(comparison) : "the pod differs from what was recorded by ADD";
     const std::string remedy = others ? "'sidetrack show' in the pod's network namespace lists what is there\n"
-                                      : "'sidetrack pods --repair' on the node programs it again\n";
+                                      : "'sidetrack pods --repair' on the node installs its rules again\n";
     throw CniError(Error(ExitCode::differs, fmt::format("{}: {}", what, first_difference(comparison)),
                          remedy + printable_lines(diff_text(comparison, false))));
   }
 
   // ---- DEL
 
-  // Without a record nothing was programmed. One that cannot be read says that something was.
+  // Without a record nothing was installed. One that cannot be read says that something was.
   void remove() {
     std::optional<Record> record;
     try {

@@ -286,7 +286,7 @@ bool has_ended(const std::string& container_id, const std::string& folder) {
     const std::string parent = record->netns.substr(0, record->netns.rfind('/'));
     return access(parent.c_str(), F_OK) == 0 && access(record->netns.c_str(), F_OK) != 0 && errno == ENOENT;
   } catch (const Error&) {
-    return false;  // what cannot be read says that something was programmed
+    return false;  // what cannot be read says that something was installed
   }
 }
 

@@ -347,7 +347,7 @@ std::string why_left_alone(const Annotations& annotations) {
   const auto inject = find(annotations, inject_annotation);
   if (inject && is_false(*inject)) return fmt::format("{} is {}", inject_annotation, *inject);
   const InjectionStatus status = status_of(*status_text);
-  if (status.lists(init_container)) return fmt::format("its init container {} programs it", init_container);
+  if (status.lists(init_container)) return fmt::format("its init container {} installs its rules", init_container);
   if (status.lists(validation_container)) return {};
   if (!status.has_proxy()) return fmt::format("{} lists no proxy", status_annotation);
   return without_init_container(annotations);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What a pod's annotations ask for, as options of `sidetrack apply`: one table, for all who read annotations. The CNI
-// plugin takes it as what is to be programmed (interception()); istio_init.h as the arguments that Istio's injector
+// plugin takes it as what is to be installed (interception()); istio_init.h as the arguments that Istio's injector
 // writes.
 #pragma once
 

@@ -327,21 +327,21 @@ void check_combinations(const CommandLine& line, const CommandWords& given) {
                        "sidetrack lint checks only options");
   }
   if (line.when_ready && !unchanged.empty()) {
-    refuse_combination(fmt::format("--when-ready waits before rules are programmed, {} programs none", unchanged),
+    refuse_combination(fmt::format("--when-ready waits before rules are installed, {} installs none", unchanged),
                        "leave one of them out");
   }
   if (line.confirm && (line.check || !unchanged.empty())) {
-    refuse_combination(fmt::format("--confirm rolls back what was programmed, {} programs nothing",
+    refuse_combination(fmt::format("--confirm rolls back what was installed, {} installs nothing",
                                    unchanged.empty() ? "--check" : unchanged),
                        "leave one of them out");
   }
   if (line.command == Command::apply && line.check && line.cleanup_only) {
-    refuse_combination("--check asks about rules to be programmed, and cleaning programs none: leave one of them out");
+    refuse_combination("--check asks about rules to be installed, and cleaning installs none: leave one of them out");
   }
   if (line.command == Command::apply && !prints) {
     if (line.printed != Families::both()) {
-      refuse_combination("--family: apply programs both families",
-                         "--family goes with render and --dry-run; to program "
+      refuse_combination("--family: apply installs both families",
+                         "--family goes with render and --dry-run; to install "
                          "only IPv4: --ip-families ipv4");
     }
     if (line.format != Format::text) {

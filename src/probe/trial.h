@@ -23,7 +23,7 @@ struct Trial {
   std::string unknown{};         // why it cannot be tried; empty: it can
 };
 
-// A plan, which outlives it, as if it were programmed in a pod.
+// A plan, which outlives it, as if it were installed in a pod.
 struct Planned {
   Planned(const Plan& of, PodView in);
   const Plan& plan;

@@ -22,7 +22,7 @@ namespace {
 
 // ---- Words
 
-// Returns the rules of these families, folded as the backend nftables programs them.
+// Returns the rules of these families, folded as the backend nftables stores them.
 Ruleset of_families(const Ruleset& ruleset, Families families) {
   Ruleset result;
   for (const Rule& rule : ruleset.rules) {

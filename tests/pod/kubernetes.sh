@@ -36,7 +36,7 @@ manifest pod-validation.yaml '.metadata.name = "not-intercepted" | del(.spec.ini
 
 # ---- traffic, under the security contexts of istio-init
 check "$pod: becomes ready" becomes_ready "$pod"
-check "$pod: kubectl logs says what was programmed, in one line" logs_say "$pod" istio-init programmed rules
+check "$pod: kubectl logs says what was installed, in one line" logs_say "$pod" istio-init installed rules
 intercepted "$pod" 127.0.0.6 ::6 "$envoy"
 four=$(address "$pod" 0)
 check "least-privilege (NET_ADMIN alone, read-only root; HAProxy): becomes ready" becomes_ready least-privilege

@@ -78,7 +78,7 @@ void RuleWriter::require_protocol(std::vector<Expression>& expressions) {
 }
 
 void RuleWriter::refuse() const {
-  throw Error(ExitCode::failed, "a rule that is not understood cannot be programmed: " + iptables_words(rule_));
+  throw Error(ExitCode::failed, "a rule that is not understood cannot be written: " + iptables_words(rule_));
 }
 
 void RuleWriter::compare(const EncodedRange& value, bool negated, std::vector<Expression>& expressions) {

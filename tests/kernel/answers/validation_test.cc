@@ -47,7 +47,7 @@ const std::string only_validate_briefly = only_validate + " --probe-timeout 100m
 TEST_P(Validation, FollowsApply) {
   const Output output = run("--run-validation");
   EXPECT_EQ(output.exit_code, 0) << output.out;
-  EXPECT_THAT(output.out, AllOf(HasSubstr("programmed"), HasSubstr("validated"), HasSubstr(probed())));
+  EXPECT_THAT(output.out, AllOf(HasSubstr("installed"), HasSubstr("validated"), HasSubstr(probed())));
   EXPECT_THAT(output.out, HasSubstr("with its original destination"));
   EXPECT_EQ(pod_->came_out(), 0);
 }
@@ -176,7 +176,7 @@ TEST_P(Validation, RefusesOptionsThatItCannotSucceedWith) {
     const Output output = run(std::string("--run-validation ") + option);
     EXPECT_EQ(output.exit_code, 2) << option;
     EXPECT_THAT(output.out, AllOf(HasSubstr("--run-validation cannot succeed"), HasSubstr(std::string("(") + option)));
-    EXPECT_EQ(pod_->run(words("sidetrack diff --clean")).exit_code, 0) << "something was programmed";
+    EXPECT_EQ(pod_->run(words("sidetrack diff --clean")).exit_code, 0) << "something was installed";
   }
 }
 

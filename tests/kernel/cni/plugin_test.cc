@@ -167,7 +167,7 @@ TEST_P(CniBackend, CheckNamesTheRuleThatDiffers) {
   EXPECT_EQ(checked.exit_code, 1);
   EXPECT_EQ(code_of(checked), 106);
   EXPECT_THAT(message_of(checked), HasSubstr("missing: -A ISTIO_REDIRECT -p tcp -j REDIRECT --to-ports 15001"));
-  EXPECT_THAT(message_of(checked), HasSubstr("'sidetrack pods --repair' on the node programs it again"));
+  EXPECT_THAT(message_of(checked), HasSubstr("'sidetrack pods --repair' on the node installs its rules again"));
   EXPECT_EQ(listing(pod), before);
   node.must(call("ADD"));
   node.must(call("CHECK"));
@@ -528,13 +528,13 @@ TEST_F(CniPlugin, DelRemovesNothingFromAnotherPodAtTheSamePath) {
   const auto before = state(other);
   const Output checked = node.call({.verb = "CHECK", .pod = &other});
   EXPECT_EQ(code_of(checked), 106);
-  EXPECT_THAT(message_of(checked), HasSubstr("c1: ADD programmed another network namespace"));
+  EXPECT_THAT(message_of(checked), HasSubstr("c1: ADD installed its rules in another network namespace"));
   node.must({.verb = "DEL", .pod = &other});
   EXPECT_EQ(state(other), before);
   EXPECT_THAT(node.records(), ElementsAre(Key("c2")));
 }
 
-// A record that cannot be read says that something was programmed.
+// A record that cannot be read says that something was installed.
 TEST_F(CniPlugin, DelCleansWhatABrokenRecordStandsFor) {
   const CniNode node;
   const Namespace pod = pod_of_cni();
@@ -759,7 +759,7 @@ TEST_F(CniPlugin, LogsToTheFileAlone) {
   EXPECT_EQ(output.exit_code, 0) << output.out;
   EXPECT_EQ(output.out, CniNode::previous_result + "\n");
   EXPECT_EQ(output.err, "");
-  EXPECT_THAT(read_file(path), HasSubstr("ADD default/web-1 c1 eth0: programmed "));
+  EXPECT_THAT(read_file(path), HasSubstr("ADD default/web-1 c1 eth0: installed "));
   const Output wrong = node.call({.pod = &pod, .keys = R"("logFile": "/nonexistent/log")"});
   EXPECT_EQ(code_of(wrong), 7);
   EXPECT_THAT(message_of(wrong), HasSubstr("logFile: cannot write to '/nonexistent/log'"));
@@ -789,7 +789,7 @@ TEST_F(CniPlugin, LogsToSyslogOfEitherKind) {
     const Output added = with_syslog(node, {.pod = &pod, .annotations = sidecar}, kind);
     EXPECT_EQ(added.exit_code, 0) << added.out << added.err;
     EXPECT_THAT(added.err, StartsWith("b'<30>sidetrack-cni["));  // a daemon's, info
-    EXPECT_THAT(added.err, HasSubstr("]: ADD default/web-1 c1 eth0: programmed "));
+    EXPECT_THAT(added.err, HasSubstr("]: ADD default/web-1 c1 eth0: installed "));
     // In a stream nothing else tells where a message ends.
     EXPECT_THAT(added.err, EndsWith(std::string_view(kind) == "STREAM" ? "ms\\x00'\n" : "ms'\n"));
     node.must({.verb = "DEL", .pod = &pod});
@@ -849,7 +849,7 @@ TEST_F(CniPlugin, RecordsTheNetworkNamespaceByWhatTheKernelKnowsItBy) {
             fmt::format("inode:{}:{}", status.st_dev, status.st_ino));
   EXPECT_EQ(without_cookie({.verb = "CHECK", .pod = &pod}, ENOPROTOOPT).exit_code, 0);
   EXPECT_THAT(message_of(without_cookie({.verb = "CHECK", .pod = &other}, ENOPROTOOPT)),
-              HasSubstr("c1: ADD programmed another network namespace"));
+              HasSubstr("c1: ADD installed its rules in another network namespace"));
   EXPECT_EQ(without_cookie({.verb = "DEL", .pod = &pod}, ENOPROTOOPT).exit_code, 0);
   EXPECT_THAT(listing(pod), ::testing::Not(HasSubstr("ISTIO")));
 }

@@ -71,7 +71,7 @@ TEST_P(Library, WorksInAPodFromOutside) {
   EXPECT_FALSE(call([&] { return target.diff(options()); }).equal);
   try {
     (void)call([&] { return target.verify(options()); });
-    ADD_FAILURE() << "verify passed where nothing is programmed";
+    ADD_FAILURE() << "verify passed where nothing is installed";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::differs);
     EXPECT_THAT(error.what(), HasSubstr("+-A ISTIO_OUTPUT"));
@@ -80,7 +80,7 @@ TEST_P(Library, WorksInAPodFromOutside) {
   const LibraryPod::Applied applied = call([&] { return target.apply(options()); });
   EXPECT_TRUE(applied.changed);
   EXPECT_EQ(applied.backend, GetParam());
-  EXPECT_THAT(applied.summary, StartsWith("programmed "));
+  EXPECT_THAT(applied.summary, StartsWith("installed "));
   EXPECT_FALSE(call([&] { return target.apply(options()); }).changed);
   // The program sees the same.
   const Output verified = pod.program({program_under_test(), "verify", "--backend", GetParam(), "--ip-families", "ipv4",

@@ -346,7 +346,7 @@ TEST_F(Pods, TheCallersOwnIsNone) {
   const Output output = run("sleep infinity & pods");
   EXPECT_EQ(output.exit_code, 0) << output.err;
   EXPECT_EQ(output.out, "");
-  // Of a record that names it nothing is programmed.
+  // Of a record that names it nothing is installed.
   const Output recorded = run(R"(
     : >"$work/own"; mount --bind /proc/self/ns/net "$work/own"
     record own "${options[@]}"

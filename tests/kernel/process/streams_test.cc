@@ -131,7 +131,7 @@ TEST_F(Streams, ApplyProgramsTheSameWhateverIsClosed) {
         EXPECT_THAT(output.err,
                     AllOf(StartsWith("sidetrack: warning: cannot write the log to stdout: Broken pipe (EPIPE); "
                                      "logging continues here\n"),
-                          HasSubstr("\tinfo\tprogrammed ")));
+                          HasSubstr("\tinfo\tinstalled ")));
       }
     }
   }
@@ -174,7 +174,7 @@ TEST_F(LogTarget, AFullOneIsToldAndTheLinesGoToStandardError) {
   const Output output = apply("/dev/full");
   EXPECT_EQ(output.exit_code, 0);
   EXPECT_THAT(output.err, StartsWith("sidetrack: warning: cannot write the log to '/dev/full': No space left on device "
-                                     "(ENOSPC); logging continues here\nsidetrack: programmed "));
+                                     "(ENOSPC); logging continues here\nsidetrack: installed "));
 }
 
 TEST_F(LogTarget, AFileIsAddedTo) {
@@ -185,7 +185,7 @@ TEST_F(LogTarget, AFileIsAddedTo) {
   EXPECT_EQ(output.err, "");
   std::ifstream file(path);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_THAT(text, StartsWith("before\nsidetrack: programmed "));
+  EXPECT_THAT(text, StartsWith("before\nsidetrack: installed "));
 }
 
 // Another program goes on, though the first one waits for the reader of its log.

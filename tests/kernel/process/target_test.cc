@@ -259,7 +259,7 @@ TEST_F(CniTest, WhatAManifestAsksForIsProgrammedByTheOptionsThatArgsPrints) {
   const Words verify = {program_under_test(), "verify", "--ip-families", "ipv4", "--pod", file};
   const Output differs = pod.program(verify);
   EXPECT_EQ(differs.exit_code, 6);
-  EXPECT_THAT(differs.err, HasSubstr("'sidetrack apply' with the options that 'sidetrack args' prints would program"));
+  EXPECT_THAT(differs.err, HasSubstr("'sidetrack apply' with the options that 'sidetrack args' prints would install"));
   pod.must({"ip", "link", "set", "lo", "up"});
   const Output printed = pod.program({program_under_test(), "args", "-f", file});
   pod.must({"sh", "-c", program_under_test() + " apply --ip-families ipv4 " + printed.out});

@@ -136,7 +136,7 @@ std::string name_of(const Fault& fault, const Words& calls, std::size_t nth) {
 
 using DisturbedWriting = StepTest;
 
-// "programmed 56 rules through nftables in 5.8 ms": how long it took differs.
+// "installed 56 rules through nftables in 5.8 ms": how long it took differs.
 std::string without_duration(const std::string& text) {
   static const std::regex duration(" in [0-9.]+ ms");
   return std::regex_replace(text, duration, "");

@@ -203,7 +203,7 @@ TEST_P(VirtualMachine, TheFormOfIstioIptablesWarns) {
   std::ifstream file(log);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   EXPECT_THAT(text, AllOf(HasSubstr("warn\tthe rules cut active SSH sessions"), HasSubstr(remedy_words()),
-                          HasSubstr("programmed ")));
+                          HasSubstr("installed ")));
   EXPECT_EQ(verify(), 0);
 }
 

@@ -78,7 +78,7 @@ TEST_P(WhenReady, TheRulesComeWhenTheProxyListensAtAnyAddress) {
     const FileDescriptor proxy = listen_at(*pod_, at, proxy_identity);
     const Output output = running.end();
     EXPECT_EQ(output.exit_code, 0) << output.err;
-    EXPECT_THAT(output.err, AllOf(HasSubstr("programmed "), HasSubstr(" s for the proxy on port 15021"))) << at;
+    EXPECT_THAT(output.err, AllOf(HasSubstr("installed "), HasSubstr(" s for the proxy on port 15021"))) << at;
     expect_applied();
   }
 }

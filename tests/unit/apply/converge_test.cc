@@ -347,7 +347,7 @@ TEST_F(ConvergeTest, CheckTellsWhatWouldChange) {
   EXPECT_EQ(result.applied, Applied::changed) << "routes that are missing";
   EXPECT_EQ(result.warnings.size(), ip_commands(wanted.routing).size());
   EXPECT_EQ(result.warnings.front(), "not checked: routing: whether the kernel accepts '" +
-                                         ip_commands(wanted.routing).front() + "': only programming it shows that");
+                                         ip_commands(wanted.routing).front() + "': only adding it shows that");
   kernel.routes.routing = wanted.routing;
   program(iptables_legacy, older());
   program(nftables, older());

@@ -151,7 +151,7 @@ TEST(Native, RefusesWhatItCannotSay) {
   EXPECT_EQ(refused(rule({ProtocolMatch{Protocol::udp, false}, web})), "taken");
   EXPECT_EQ(refused(rule({InterfaceMatch{InterfaceDirection::out, "+", true}})),
             "no packet can match: -A ISTIO_OUTPUT ! -o + -j RETURN");
-  const std::string unknown = "a rule that is not understood cannot be programmed: -A ISTIO_OUTPUT ";
+  const std::string unknown = "a rule that is not understood cannot be written: -A ISTIO_OUTPUT ";
   EXPECT_EQ(refused(rule({UnknownMatch{"-m string"}})), unknown + "-m string -j RETURN");
   EXPECT_EQ(refused(rule({SocketMatch{true}})), unknown + "-m owner ! --socket-exists -j RETURN");
   EXPECT_EQ(refused(rule({SocketMatch{false}})), "taken");

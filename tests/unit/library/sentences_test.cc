@@ -25,19 +25,19 @@ ApplyResult result(std::optional<BackendKind> backend, const char* options = "-i
 constexpr auto by_iptables_nft = BackendKind::iptables_nft;
 
 TEST(Sentences, OfApply) {
-  EXPECT_EQ(applied(result(by_iptables_nft)), "programmed 15 rules in nat (ipv4) through iptables-nft");
+  EXPECT_EQ(applied(result(by_iptables_nft)), "installed 15 rules in nat (ipv4) through iptables-nft");
   EXPECT_EQ(applied(result(by_iptables_nft), Milliseconds(1.25)),
-            "programmed 15 rules in nat (ipv4) through iptables-nft in 1.2 ms");
+            "installed 15 rules in nat (ipv4) through iptables-nft in 1.2 ms");
   EXPECT_EQ(applied(result(by_iptables_nft, "-m TPROXY -i * -b * --drop-invalid")),
-            "programmed 58 rules in mangle, nat (ipv4, ipv6) through iptables-nft");
+            "installed 58 rules in mangle, nat (ipv4, ipv6) through iptables-nft");
   EXPECT_EQ(applied(result(BackendKind::nftables, "-i * -b * --redirect-dns --capture-all-dns")),
-            "programmed 30 rules in raw, nat (ipv4, ipv6) through nftables");
+            "installed 30 rules in raw, nat (ipv4, ipv6) through nftables");
   ApplyResult of_both = result(BackendKind::iptables_legacy);
   of_both.because = "legacy tables are in use here";
   of_both.left = {by_iptables_nft, BackendKind::nftables};
   EXPECT_EQ(
       applied(of_both, Milliseconds(2)),
-      "programmed 15 rules in nat (ipv4) through iptables-legacy in 2.0 ms (legacy tables are in use here); removed "
+      "installed 15 rules in nat (ipv4) through iptables-legacy in 2.0 ms (legacy tables are in use here); removed "
       "those in iptables-nft; removed those in nftables");
   EXPECT_EQ(checked(of_both),
             "the kernel would accept 15 rules in nat (ipv4) through iptables-legacy; apply would remove those in "
@@ -75,7 +75,7 @@ TEST(Sentences, OfNoRules) {
   EXPECT_EQ(applied(none), "nothing to change: no rules are requested, and none are there");
   ApplyResult empty = result(by_iptables_nft);
   empty.canonical = {};
-  EXPECT_EQ(applied(empty), "programmed no rules through iptables-nft");
+  EXPECT_EQ(applied(empty), "installed no rules through iptables-nft");
 }
 
 TEST(Sentences, OfVerify) {
@@ -94,9 +94,9 @@ TEST(Sentences, OfVerify) {
       "proxy");
   comparison.missing.loopback_addresses = {*Address::parse("::6")};
   EXPECT_EQ(verified(comparison),
-            "the pod differs from the requested rules; 'sidetrack apply' with these options would program them");
+            "the pod differs from the requested rules; 'sidetrack apply' with these options would install them");
   EXPECT_EQ(verified(comparison, "X"),
-            "the pod differs from the requested rules; 'sidetrack apply' with X would program them");
+            "the pod differs from the requested rules; 'sidetrack apply' with X would install them");
   comparison.refusal = "somebody else's";
   EXPECT_EQ(verified(comparison),
             "the pod differs from the requested rules; 'sidetrack apply' would refuse to change that");

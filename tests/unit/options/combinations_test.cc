@@ -47,10 +47,10 @@ TEST(Combinations, OfWhatApplyDoesBeforeAndAfter) {
         "--prove checks the rules after the change, {} changes no rules; sidetrack lint checks only options", with);
   };
   const auto wait = [](const char* with) {
-    return fmt::format("--when-ready waits before rules are programmed, {} programs none; leave one of them out", with);
+    return fmt::format("--when-ready waits before rules are installed, {} installs none; leave one of them out", with);
   };
   const auto confirm = [](const char* with) {
-    return fmt::format("--confirm rolls back what was programmed, {} programs nothing; leave one of them out", with);
+    return fmt::format("--confirm rolls back what was installed, {} installs nothing; leave one of them out", with);
   };
   expect({
       {"apply --prove --dry-run", prove("--dry-run")},
@@ -68,7 +68,7 @@ TEST(Combinations, OfWhatApplyDoesBeforeAndAfter) {
       {"apply --confirm 5s --skip-rule-apply", confirm("--skip-rule-apply")},
       {"apply --check --dry-run", "--check and --dry-run exclude each other: give one of them"},
       {"apply --check --cleanup-only",
-       "--check asks about rules to be programmed, and cleaning programs none: leave one of them out"},
+       "--check asks about rules to be installed, and cleaning installs none: leave one of them out"},
       {"apply --check --skip-rule-apply"},
       {"apply --dry-run --cleanup-only"},
       {"apply --dry-run --skip-rule-apply"},
@@ -89,7 +89,7 @@ TEST(Combinations, OfPlaces) {
 
 TEST(Combinations, OfWhatIsPrinted) {
   const std::string family =
-      "--family: apply programs both families; --family goes with render and --dry-run; to program only IPv4: "
+      "--family: apply installs both families; --family goes with render and --dry-run; to install only IPv4: "
       "--ip-families ipv4";
   const std::string format = "--format: apply prints no rules; --format and --json go with render and --dry-run";
   expect({
