@@ -18,17 +18,7 @@ struct CgroupMatch {  // -m cgroup ! --path kubepods/pod1: the sender's cgroup (
   }
 
   static constexpr Facts reads = facts::packet | facts::socket;
-  [[nodiscard]] std::string to_iptables() const;
-  [[nodiscard]] static std::optional<Match> from_iptables(const MatchOption& option);
-  [[nodiscard]] static xt::Sources sources();
-  void to_xt(const Rule& rule, std::vector<xt::Extension>& extensions) const;
-  [[nodiscard]] static std::optional<std::vector<Match>> from_xt(const xt::ExtensionView& extension, Family family);
-  void to_nft(nft::RuleWriter& writer) const;
-  [[nodiscard]] static std::optional<std::vector<std::vector<Match>>> from_nft(const nft::Comparison& comparison);
-  [[nodiscard]] Truth truth(const PacketAtHook& packet) const;
-  [[nodiscard]] std::string why_not(const PacketAtHook& packet) const;
-  void ask(Asked& asked) const;
-  void take_value(const CgroupMatch& from);
+  MATCH_FUNCTIONS(CgroupMatch);
 };
 
 }  // namespace sidetrack

@@ -20,17 +20,7 @@ struct ConntrackStateMatch {  // -m conntrack --ctstate RELATED,ESTABLISHED
   friend bool operator==(const ConntrackStateMatch&, const ConntrackStateMatch&) = default;
 
   static constexpr Facts reads = facts::connection;
-  [[nodiscard]] std::string to_iptables() const;
-  [[nodiscard]] static std::optional<Match> from_iptables(const MatchOption& option);
-  [[nodiscard]] static xt::Sources sources();
-  void to_xt(const Rule& rule, std::vector<xt::Extension>& extensions) const;
-  [[nodiscard]] static std::optional<std::vector<Match>> from_xt(const xt::ExtensionView& extension, Family family);
-  void to_nft(nft::RuleWriter& writer) const;
-  [[nodiscard]] static std::optional<std::vector<std::vector<Match>>> from_nft(const nft::Comparison& comparison);
-  [[nodiscard]] Truth truth(const PacketAtHook& packet) const;
-  [[nodiscard]] std::string why_not(const PacketAtHook& packet) const;
-  void ask(Asked& asked) const;
-  void take_value(const ConntrackStateMatch& from);
+  MATCH_FUNCTIONS(ConntrackStateMatch);
 };
 
 struct ConntrackDirectionMatch {  // -m conntrack --ctdir REPLY: against the direction in which the connection began
@@ -38,17 +28,7 @@ struct ConntrackDirectionMatch {  // -m conntrack --ctdir REPLY: against the dir
   friend bool operator==(const ConntrackDirectionMatch&, const ConntrackDirectionMatch&) = default;
 
   static constexpr Facts reads = facts::connection;
-  [[nodiscard]] std::string to_iptables() const;
-  [[nodiscard]] static std::optional<Match> from_iptables(const MatchOption& option);
-  [[nodiscard]] static xt::Sources sources();
-  void to_xt(const Rule& rule, std::vector<xt::Extension>& extensions) const;
-  [[nodiscard]] static std::optional<std::vector<Match>> from_xt(const xt::ExtensionView& extension, Family family);
-  void to_nft(nft::RuleWriter& writer) const;
-  [[nodiscard]] static std::optional<std::vector<std::vector<Match>>> from_nft(const nft::Comparison& comparison);
-  [[nodiscard]] Truth truth(const PacketAtHook& packet) const;
-  [[nodiscard]] std::string why_not(const PacketAtHook& packet) const;
-  void ask(Asked& asked) const;
-  void take_value(const ConntrackDirectionMatch& from);
+  MATCH_FUNCTIONS(ConntrackDirectionMatch);
 };
 
 }  // namespace sidetrack

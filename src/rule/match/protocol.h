@@ -11,17 +11,7 @@ struct ProtocolMatch {  // -p tcp
   friend bool operator==(const ProtocolMatch&, const ProtocolMatch&) = default;
 
   static constexpr Facts reads = facts::packet;
-  [[nodiscard]] std::string to_iptables() const;
-  [[nodiscard]] static std::optional<Match> from_iptables(const MatchOption& option);
-  [[nodiscard]] static xt::Sources sources();
-  void to_xt(const Rule& rule, std::vector<xt::Extension>& extensions) const;
-  [[nodiscard]] static std::optional<std::vector<Match>> from_xt(const xt::ExtensionView& extension, Family family);
-  void to_nft(nft::RuleWriter& writer) const;
-  [[nodiscard]] static std::optional<std::vector<std::vector<Match>>> from_nft(const nft::Comparison& comparison);
-  [[nodiscard]] Truth truth(const PacketAtHook& packet) const;
-  [[nodiscard]] std::string why_not(const PacketAtHook& packet) const;
-  void ask(Asked& asked) const;
-  void take_value(const ProtocolMatch& from);
+  MATCH_FUNCTIONS(ProtocolMatch);
 };
 
 }  // namespace sidetrack

@@ -11,12 +11,7 @@ struct CtZone {  // CT --zone
 
   static constexpr bool goes_on = true;
   static constexpr bool needs_tracking = true;
-  [[nodiscard]] std::string to_iptables() const;
-  [[nodiscard]] static std::optional<Target> from_iptables(TargetWords words);
-  [[nodiscard]] static xt::Sources sources();
-  [[nodiscard]] xt::Extension to_xt(Family family) const;
-  [[nodiscard]] static std::optional<Target> from_xt(const xt::ExtensionView& extension, Family family);
-  void to_nft(nft::RuleWriter& writer) const;
+  TARGET_FUNCTIONS;
   [[nodiscard]] Facts changes() const { return facts::connection; }
 };
 
@@ -25,12 +20,7 @@ struct Notrack {  // CT --notrack: conntrack and nat leave the packet alone, if 
 
   static constexpr bool goes_on = true;
   static constexpr bool needs_tracking = true;
-  [[nodiscard]] std::string to_iptables() const;
-  [[nodiscard]] static std::optional<Target> from_iptables(TargetWords words);
-  [[nodiscard]] static xt::Sources sources();
-  [[nodiscard]] xt::Extension to_xt(Family family) const;
-  [[nodiscard]] static std::optional<Target> from_xt(const xt::ExtensionView& extension, Family family);
-  void to_nft(nft::RuleWriter& writer) const;
+  TARGET_FUNCTIONS;
   [[nodiscard]] Facts changes() const { return facts::connection; }
 };
 

@@ -29,3 +29,12 @@
 namespace sidetrack::nft {
 class RuleWriter;
 }  // namespace sidetrack::nft
+
+// Declares the functions that every kind has, but for changes().
+#define TARGET_FUNCTIONS                                                                                 \
+  [[nodiscard]] std::string to_iptables() const;                                                         \
+  [[nodiscard]] static std::optional<Target> from_iptables(TargetWords words);                           \
+  [[nodiscard]] static xt::Sources sources();                                                            \
+  [[nodiscard]] xt::Extension to_xt(Family family) const;                                                \
+  [[nodiscard]] static std::optional<Target> from_xt(const xt::ExtensionView& extension, Family family); \
+  void to_nft(nft::RuleWriter& writer) const

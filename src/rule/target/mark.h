@@ -12,12 +12,7 @@ struct SetMark {  // MARK --set-xmark MARK/MASK: mark = (mark & ~MASK) ^ MARK, i
 
   static constexpr bool goes_on = true;
   static constexpr bool needs_tracking = false;
-  [[nodiscard]] std::string to_iptables() const;
-  [[nodiscard]] static std::optional<Target> from_iptables(TargetWords words);
-  [[nodiscard]] static xt::Sources sources();
-  [[nodiscard]] xt::Extension to_xt(Family family) const;
-  [[nodiscard]] static std::optional<Target> from_xt(const xt::ExtensionView& extension, Family family);
-  void to_nft(nft::RuleWriter& writer) const;
+  TARGET_FUNCTIONS;
   [[nodiscard]] Facts changes() const { return facts::mark; }
 };
 
@@ -30,12 +25,7 @@ struct Connmark {  // CONNMARK --save-mark, --restore-mark
 
   static constexpr bool goes_on = true;
   static constexpr bool needs_tracking = true;
-  [[nodiscard]] std::string to_iptables() const;
-  [[nodiscard]] static std::optional<Target> from_iptables(TargetWords words);
-  [[nodiscard]] static xt::Sources sources();
-  [[nodiscard]] xt::Extension to_xt(Family family) const;
-  [[nodiscard]] static std::optional<Target> from_xt(const xt::ExtensionView& extension, Family family);
-  void to_nft(nft::RuleWriter& writer) const;
+  TARGET_FUNCTIONS;
   [[nodiscard]] Facts changes() const { return kind == Kind::save ? facts::connmark : facts::mark; }
 };
 
@@ -50,12 +40,7 @@ struct SetConnmark {  // CONNMARK --set-xmark MARK/MASK: the connection's mark =
 
   static constexpr bool goes_on = true;
   static constexpr bool needs_tracking = true;
-  [[nodiscard]] std::string to_iptables() const;
-  [[nodiscard]] static std::optional<Target> from_iptables(TargetWords words);
-  [[nodiscard]] static xt::Sources sources();
-  [[nodiscard]] xt::Extension to_xt(Family family) const;
-  [[nodiscard]] static std::optional<Target> from_xt(const xt::ExtensionView& extension, Family family);
-  void to_nft(nft::RuleWriter& writer) const;
+  TARGET_FUNCTIONS;
   [[nodiscard]] Facts changes() const { return facts::connmark; }
 };
 

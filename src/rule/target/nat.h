@@ -11,12 +11,7 @@ struct Redirect {          // REDIRECT --to-ports
 
   static constexpr bool goes_on = false;
   static constexpr bool needs_tracking = true;
-  [[nodiscard]] std::string to_iptables() const;
-  [[nodiscard]] static std::optional<Target> from_iptables(TargetWords words);
-  [[nodiscard]] static xt::Sources sources();
-  [[nodiscard]] xt::Extension to_xt(Family family) const;
-  [[nodiscard]] static std::optional<Target> from_xt(const xt::ExtensionView& extension, Family family);
-  void to_nft(nft::RuleWriter& writer) const;
+  TARGET_FUNCTIONS;
   [[nodiscard]] Facts changes() const { return facts::none; }
 };
 
@@ -37,12 +32,7 @@ struct Nat {  // DNAT, SNAT, MASQUERADE, NETMAP, REDIRECT to several ports; what
 
   static constexpr bool goes_on = false;
   static constexpr bool needs_tracking = true;
-  [[nodiscard]] std::string to_iptables() const;
-  [[nodiscard]] static std::optional<Target> from_iptables(TargetWords words);
-  [[nodiscard]] static xt::Sources sources();
-  [[nodiscard]] xt::Extension to_xt(Family family) const;
-  [[nodiscard]] static std::optional<Target> from_xt(const xt::ExtensionView& extension, Family family);
-  void to_nft(nft::RuleWriter& writer) const;
+  TARGET_FUNCTIONS;
   [[nodiscard]] Facts changes() const { return facts::none; }
 };
 

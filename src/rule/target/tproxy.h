@@ -13,12 +13,7 @@ struct Tproxy {            // TPROXY --tproxy-mark MARK/MASK --on-port PORT
 
   static constexpr bool goes_on = false;
   static constexpr bool needs_tracking = false;
-  [[nodiscard]] std::string to_iptables() const;
-  [[nodiscard]] static std::optional<Target> from_iptables(TargetWords words);
-  [[nodiscard]] static xt::Sources sources();
-  [[nodiscard]] xt::Extension to_xt(Family family) const;
-  [[nodiscard]] static std::optional<Target> from_xt(const xt::ExtensionView& extension, Family family);
-  void to_nft(nft::RuleWriter& writer) const;
+  TARGET_FUNCTIONS;
   [[nodiscard]] Facts changes() const { return facts::mark; }
 };
 

@@ -13,12 +13,7 @@ struct NonTerminating {  // no target, LOG, TRACE, TEE, CLASSIFY …: the next r
 
   static constexpr bool goes_on = true;
   static constexpr bool needs_tracking = false;
-  [[nodiscard]] std::string to_iptables() const;
-  [[nodiscard]] static std::optional<Target> from_iptables(TargetWords words);
-  [[nodiscard]] static xt::Sources sources();
-  [[nodiscard]] xt::Extension to_xt(Family family) const;
-  [[nodiscard]] static std::optional<Target> from_xt(const xt::ExtensionView& extension, Family family);
-  void to_nft(nft::RuleWriter& writer) const;
+  TARGET_FUNCTIONS;
   [[nodiscard]] Facts changes() const { return facts::none; }
 };
 
@@ -28,12 +23,7 @@ struct Reject {  // REJECT: dropped, and the sender is told
 
   static constexpr bool goes_on = false;
   static constexpr bool needs_tracking = false;
-  [[nodiscard]] std::string to_iptables() const;
-  [[nodiscard]] static std::optional<Target> from_iptables(TargetWords words);
-  [[nodiscard]] static xt::Sources sources();
-  [[nodiscard]] xt::Extension to_xt(Family family) const;
-  [[nodiscard]] static std::optional<Target> from_xt(const xt::ExtensionView& extension, Family family);
-  void to_nft(nft::RuleWriter& writer) const;
+  TARGET_FUNCTIONS;
   [[nodiscard]] Facts changes() const { return facts::none; }
 };
 
@@ -43,12 +33,7 @@ struct UnknownTarget {  // one that is not understood entirely: what becomes of 
 
   static constexpr bool goes_on = false;
   static constexpr bool needs_tracking = false;
-  [[nodiscard]] std::string to_iptables() const;
-  [[nodiscard]] static std::optional<Target> from_iptables(TargetWords words);
-  [[nodiscard]] static xt::Sources sources();
-  [[nodiscard]] xt::Extension to_xt(Family family) const;
-  [[nodiscard]] static std::optional<Target> from_xt(const xt::ExtensionView& extension, Family family);
-  void to_nft(nft::RuleWriter& writer) const;
+  TARGET_FUNCTIONS;
   [[nodiscard]] Facts changes() const { return facts::all; }
 };
 
