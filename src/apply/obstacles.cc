@@ -49,14 +49,12 @@ bool differ_by_replies(space::Ending a, const space::Ending& b) {
   return a == b;
 }
 
-bool has_effect(const LiveChain& chain) { return !chain.rules.empty() || chain.policy != Verdict::accept; }
-
 // Whether packets meet there what they meet in `planned`, in the same order, and nothing else.
 bool is_alone(const Live& planned, std::span<const Live> live) {
   std::ptrdiff_t met = 0;
   for (const Live& one : live) {
     for (const LiveChain& chain : one.chains) {
-      if (!has_effect(chain)) continue;
+      if (!chain.has_effect()) continue;
       const auto same = std::ranges::find_if(planned.chains, [&](const LiveChain& asked) {
         return asked.families == chain.families && asked.table == chain.table && asked.name == chain.name;
       });
@@ -67,37 +65,27 @@ bool is_alone(const Live& planned, std::span<const Live> live) {
       ++met;
     }
   }
-  return met == std::ranges::count_if(planned.chains, has_effect);
+  return met == std::ranges::count_if(planned.chains, &LiveChain::has_effect);
 }
 
 std::size_t count_rules(std::span<const Live> all) {
   std::size_t count = 0;
-  for (const Live& live : all) {
-    for (const LiveChain& chain : live.chains) count += chain.rules.size();
-  }
+  for_each_rule(all, [&](const LiveRule&) { ++count; });
   return count;
 }
 
 // Tells whether rules of other programs treat later packets of a connection otherwise than its first one.
 bool tells_later_packets(std::span<const Live> all) {
-  const auto tells = [](const LiveRule& rule) {
+  return any_rule(all, [](const LiveRule& rule) {
     return !rule.ours && std::ranges::any_of(rule.rule.matches, [](const Match& match) {
       return (reads(match) & (facts::connection | facts::flags | facts::socket)) != 0;
     });
-  };
-  return std::ranges::any_of(all, [&](const Live& live) {
-    return std::ranges::any_of(live.chains,
-                               [&](const LiveChain& chain) { return std::ranges::any_of(chain.rules, tells); });
   });
 }
 
 bool all_understood(std::span<const Live> all) {
-  const auto is_known = [](const LiveRule& live) {
-    return std::ranges::all_of(live.rule.matches, [](const Match& match) { return is_understood(match); });
-  };
-  return std::ranges::all_of(all, [&](const Live& live) {
-    return std::ranges::all_of(live.chains,
-                               [&](const LiveChain& chain) { return std::ranges::all_of(chain.rules, is_known); });
+  return !any_rule(all, [](const LiveRule& live) {
+    return !std::ranges::all_of(live.rule.matches, [](const Match& match) { return is_understood(match); });
   });
 }
 
@@ -402,11 +390,9 @@ std::vector<Obstacle> obstacles(std::span<const Live> live, const Routing& ours,
     Plan there;
     there.families = Families::both();
     there.routing = ours;
-    for (const LiveChain& chain : one.chains) {
-      for (const LiveRule& rule : chain.rules) {
-        if (rule.ours) there.ruleset.rules.push_back(rule.rule);
-      }
-    }
+    for_each_rule(std::span(&one, 1), [&](const LiveRule& rule) {
+      if (rule.ours) there.ruleset.rules.push_back(rule.rule);
+    });
     if (there.ruleset.rules.empty()) continue;
     std::ranges::move(obstacles(there, one.backend, pod, live), std::back_inserter(found));
   }

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "model/error.h"
@@ -50,24 +49,12 @@ std::vector<Process> ancestors() {
   return all;
 }
 
-struct Ends {
-  Endpoint remote;
-  Endpoint local;
-};
-
-// "192.0.2.1 51234 192.0.2.2 22"; the addresses of a link have "%eth0" behind them.
-std::optional<Ends> ends_of(std::string_view ssh_connection) {
-  const auto words = split_words(ssh_connection);
-  if (words.size() != 4) return std::nullopt;
-  Endpoint ends[2];
-  for (std::size_t i = 0; i < 2; ++i) {
-    const auto address = Address::parse(words[2 * i].substr(0, words[2 * i].find('%')));
-    const auto port = to_number<std::uint16_t>(words[2 * i + 1]);
-    if (!address || !port) return std::nullopt;
-    ends[i].address = *address;
-    ends[i].port = *port;
-  }
-  return Ends{ends[0], ends[1]};
+// Tells whether $SSH_CONNECTION names it: "192.0.2.1 51234 192.0.2.2 22". Addresses of a link have "%eth0" behind them.
+bool is_named(const TcpSocket& socket, std::string_view ssh_connection) {
+  std::string named;
+  for (const std::string_view word : split_words(ssh_connection)) named.append(word, 0, word.find('%')).append(" ");
+  return named == fmt::format("{} {} {} {} ", socket.remote.address.text(), socket.remote.port.value(),
+                              socket.local.address.text(), socket.local.port.value());
 }
 
 // "socket:[4711]", as /proc/PID/fd/N names a socket. False: this process may not look.
@@ -117,7 +104,6 @@ void add_sessions(std::string_view ssh_connection, Sessions& found) {
 
   // Not there until connection tracking is loaded: then it is 1.
   found.taken_up = read_small("/proc/sys/net/netfilter/nf_conntrack_tcp_loose") != "0\n";
-  const auto own = ends_of(ssh_connection);
   const auto said = [](const Process& process) {
     return fmt::format("{}, process {}", printable(process.name), process.pid);
   };
@@ -125,7 +111,7 @@ void add_sessions(std::string_view ssh_connection, Sessions& found) {
     Session session{socket, listening.contains(socket.local.port.value()) || socket.local.port == ssh_port, ""};
     const auto ssh = of_ssh.find(socket.inode);
     const auto ancestor = of_ancestors.find(socket.inode);
-    if (own && own->local == socket.local && own->remote == socket.remote) {
+    if (is_named(socket, ssh_connection)) {
       session.inbound = true;
       session.holder = "SSH_CONNECTION";
     } else if (ssh != of_ssh.end() && session.inbound) {

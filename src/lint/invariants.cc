@@ -175,12 +175,7 @@ class Promises {
         kept_(regions),
         has_rules_(plan.families.contains(family)) {
     // A family that has no rules is captured by no option: that is said once.
-    is_wanted_ =
-        has_rules_ || std::ranges::any_of(pod.interfaces, [&](const Interface& interface) {
-          return interface.name != "lo" && std::ranges::any_of(interface.addresses, [&](const InterfaceAddress& one) {
-                   return one.address.family == family && !one.address.is_link_local();
-                 });
-        });
+    is_wanted_ = has_rules_ || pod.has_address(family);
   }
 
   void run() {

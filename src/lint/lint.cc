@@ -162,17 +162,6 @@ Findings running_as_proxy(Regions& regions, Regions::Node root, const PodView& p
 // Made by Sidetrack or Istio, or by an agent of the node.
 bool is_of_mesh(const LiveRule& rule) { return rule.ours || rule.of_agent; }
 
-template <typename Use>
-void each_rule_of_ours(const std::vector<Live>& live, const Use& use) {
-  for (const Live& one : live) {
-    for (const LiveChain& chain : one.chains) {
-      for (const LiveRule& rule : chain.rules) {
-        if (is_of_mesh(rule)) use(rule.rule);
-      }
-    }
-  }
-}
-
 // As its rules have it: whose traffic they return, and which ports they redirect to.
 Proxy proxy_in(const std::vector<Live>& live) {
   Proxy made;
@@ -189,7 +178,9 @@ Proxy proxy_in(const std::vector<Live>& live) {
   const auto port = [](const Rule& rule, std::vector<std::uint16_t>& ports) {
     if (const auto one = listening_port(rule.target)) ports.push_back(*one);
   };
-  each_rule_of_ours(live, [&](const Rule& rule) {
+  for_each_rule(live, [&](const LiveRule& each) {
+    if (!is_of_mesh(each)) return;
+    const Rule& rule = each.rule;
     const MeshRule kind = describe(rule).rule;
     if (is_of_ambient(kind)) {
       made.rules_in = made.is_ztunnel ? made.rules_in | rule.families : rule.families;
@@ -371,12 +362,7 @@ Findings unknown_outcomes(Regions& regions, Regions::Node root, const PodView& p
 
 // IPv4 is captured, and IPv6 of a pod that has it is not.
 Findings missing_family(Regions& regions, Regions::Node root, const PodView& pod, const Proxy& proxy) {
-  const bool has_ipv6 = std::ranges::any_of(pod.interfaces, [](const Interface& interface) {
-    return interface.name != "lo" && std::ranges::any_of(interface.addresses, [](const InterfaceAddress& one) {
-             return one.address.family == Family::ipv6 && !one.address.is_link_local();
-           });
-  });
-  if (!has_ipv6) return {};
+  if (!pod.has_address(Family::ipv6)) return {};
   Findings all;
   for (const Direction way : {Direction::out, Direction::in}) {
     const auto& ports = way == Direction::out ? proxy.outbound_ports : proxy.inbound_ports;
@@ -475,9 +461,7 @@ Findings lint_live(const PodView& pod, const std::vector<Live>& live) {
   append(all, captured_ports_of_proxy(regions, root, pod, proxy));
   append(all, captured_forwarded(regions, pod, proxy));
   append(all, lost_forwarded_replies(pod, live));
-  bool any = false;
-  each_rule_of_ours(live, [&](const Rule&) { any = true; });
-  if (!any) append(all, unknown_outcomes(regions, root, pod));
+  if (!any_rule(live, is_of_mesh)) append(all, unknown_outcomes(regions, root, pod));
   return all;
 }
 

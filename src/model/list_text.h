@@ -8,9 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "model/address.h"
-#include "model/range.h"
-
 namespace sidetrack {
 
 inline constexpr std::size_t shown_of_list = 5;
@@ -24,12 +21,6 @@ std::string some(const std::vector<Item>& items, const Text& text, std::size_t s
   }
   if (items.size() > shown) result += fmt::format(" and {} more", items.size() - shown);
   return result;
-}
-
-inline std::string port_list(const std::vector<PortRange>& ports) { return some(ports, text<std::uint16_t>); }
-inline std::string id_list(const std::vector<IdRange>& ids) { return some(ids, text<std::uint32_t>); }
-inline std::string range_list(const std::vector<AddressRange>& ranges) {
-  return some(ranges, [](const AddressRange& range) { return range.text(); });
 }
 
 }  // namespace sidetrack

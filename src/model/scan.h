@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -42,5 +43,12 @@ template <typename Number>
 }
 [[nodiscard]] inline std::vector<std::string_view> split_words(std::string_view text) { return split(text, " \t\n"); }
 [[nodiscard]] inline std::vector<std::string_view> split_lines(std::string_view text) { return split(text, "\n"); }
+
+// "kubepods/pod1" of "/kubepods/pod1/"
+[[nodiscard]] inline std::string without_slashes(std::string_view path) {
+  while (path.starts_with('/')) path.remove_prefix(1);
+  while (path.ends_with('/')) path.remove_suffix(1);
+  return std::string(path);
+}
 
 }  // namespace sidetrack

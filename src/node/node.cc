@@ -66,17 +66,6 @@ void describe(PodReport& report, Kernel& kernel, const Survey& survey) {
   report.captured = fmt::format("inbound {}; outbound {}", words.inbound, words.outbound);
 }
 
-std::vector<Address> addresses_of(const PodView& pod) {
-  std::vector<Address> addresses;
-  for (const Interface& interface : pod.interfaces) {
-    if (interface.name == "lo") continue;
-    for (const InterfaceAddress& each : interface.addresses) {
-      if (!each.address.is_link_local()) addresses.push_back(each.address);
-    }
-  }
-  return addresses;
-}
-
 // The chain in which Istio's agent, or Sidetrack as it does, looks at what comes into such a pod; tables of its
 // nftables mode.
 bool has_rules_of_ambient(const Survey& survey) {
@@ -114,7 +103,7 @@ void look(const Subject& subject, const NodeOptions& options, PodReport& report)
   const Survey survey = kernel->survey();
   describe(report, *kernel, survey);
   report.ambient = has_rules_of_ambient(survey);
-  report.addresses = addresses_of(survey.pod ? *survey.pod : kernel->pod());
+  report.addresses = (survey.pod ? *survey.pod : kernel->pod()).addresses();
   if (!subject.record) {
     report.state = PodState::not_recorded;
     return;

@@ -353,10 +353,6 @@ std::optional<PolicyRule> read_policy_rule(std::span<const std::string_view> wor
   return has_action ? std::optional(rule) : std::nullopt;
 }
 
-}  // namespace
-
-namespace {
-
 void route_line(const Item& item, GivenPod& pod) {
   const auto words = split_words(item.text);
   if (auto rule = read_policy_rule(words)) {
@@ -446,9 +442,7 @@ std::string interface(const Item& item) {
 std::string cgroup(const Item& item) {
   // What xt_cgroup holds (XT_CGROUP_PATH_MAX), with its final zero.
   constexpr std::size_t longest = 511;
-  std::string_view path = item.text;
-  while (path.starts_with('/')) path.remove_prefix(1);
-  while (path.ends_with('/')) path.remove_suffix(1);
+  std::string path = without_slashes(item.text);
   const auto bad = [](char c) { return c <= ' ' || c > '~' || c == '"' || c == '\\'; };
   bool odd = item.text.empty() || path.size() > longest || std::ranges::any_of(path, bad);
   for (const std::string_view name : split_at_each(path, '/'))
@@ -458,7 +452,7 @@ std::string cgroup(const Item& item) {
            "the path of a cgroup, as kubepods/pod1, of at most 511 printable ASCII characters, no spaces, no \" or \\, "
            "no . or .. as a name");
   }
-  return std::string(path);
+  return path;
 }
 
 std::string namespace_name(const Item& item) {

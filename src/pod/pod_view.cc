@@ -19,6 +19,21 @@ auto* named(auto& interfaces, const std::string& name) {
 const Interface* PodView::interface(const std::string& name) const { return named(interfaces, name); }
 Interface* PodView::interface(const std::string& name) { return named(interfaces, name); }
 
+std::vector<Address> PodView::addresses() const {
+  std::vector<Address> all;
+  for (const Interface& interface : interfaces) {
+    if (interface.name == "lo") continue;
+    for (const InterfaceAddress& each : interface.addresses) {
+      if (!each.address.is_link_local()) all.push_back(each.address);
+    }
+  }
+  return all;
+}
+
+bool PodView::has_address(Family family) const {
+  return std::ranges::any_of(addresses(), [&](const Address& address) { return address.family == family; });
+}
+
 void PodView::insert(const PolicyRule& rule) {
   const auto next = std::ranges::find_if(
       rules, [&](const PolicyRule& there) { return there.family == rule.family && there.priority > rule.priority; });

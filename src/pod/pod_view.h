@@ -33,6 +33,10 @@ struct PodView {
   [[nodiscard]] const Interface* interface(const std::string& name) const;
   [[nodiscard]] Interface* interface(const std::string& name);
 
+  // Returns its addresses, and tells whether one is of the family: but for those of lo and of single links.
+  [[nodiscard]] std::vector<Address> addresses() const;
+  [[nodiscard]] bool has_address(Family family) const;
+
   // Adds the rule as the kernel does: behind those of its family that have its priority.
   void insert(const PolicyRule& rule);
 };

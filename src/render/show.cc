@@ -95,9 +95,6 @@ std::size_t end_of_run(const std::vector<LiveRule>& rules, std::size_t first) {
 constexpr Hook hooks_in_order[] = {Hook::ingress, Hook::prerouting,  Hook::input, Hook::forward,
                                    Hook::output,  Hook::postrouting, Hook::egress};
 
-// Whether a packet that comes there can notice it.
-bool does_something(const LiveChain& chain) { return !chain.rules.empty() || chain.policy != Verdict::accept; }
-
 // "nat OUTPUT"; of other tables, and where it is not what iptables has there: "inet mine out, at -150, policy drop"
 std::string title_of(const LiveChain& chain) {
   const std::string table = chain.table == Table::other ? chain.table_name : std::string(name(chain.table));
@@ -124,7 +121,7 @@ class Tree {
     for (const Hook hook : hooks_in_order) {
       std::vector<const LiveChain*> called;
       for (const LiveChain& chain : live_.chains) {
-        if (shown(chain) && chain.hook && chain.hook->hook == hook && does_something(chain)) called.push_back(&chain);
+        if (shown(chain) && chain.hook && chain.hook->hook == hook && chain.has_effect()) called.push_back(&chain);
       }
       std::ranges::stable_sort(called, {}, [](const LiveChain* chain) { return chain->hook->priority; });
       if (!called.empty()) note(0, std::string(name(hook)), Line::Kind::heading);
@@ -281,7 +278,7 @@ std::vector<Families> groups(const Live& live) {
   std::vector<Families> found;
   for (const Families group : {Families(Family::ipv4), Families(Family::ipv6), Families::both(), Families()}) {
     const auto has_rules = [&](const LiveChain& chain) {
-      return chain.families == group && (does_something(chain) || !chain.hook);
+      return chain.families == group && (chain.has_effect() || !chain.hook);
     };
     if (std::ranges::any_of(live.chains, has_rules)) found.push_back(group);
   }

@@ -34,13 +34,7 @@ PodView usual_pod(PodView pod) {
   if (lo.addresses.empty()) lo.addresses = usual.interface("lo")->addresses;
   Interface& way_out = *std::ranges::find_if(pod.interfaces, [](const Interface& one) { return one.name != "lo"; });
   for (const InterfaceAddress& address : usual.interface("eth0")->addresses) {
-    const Family family = address.address.family;
-    const bool has_address = std::ranges::any_of(pod.interfaces, [&](const Interface& interface) {
-      return interface.name != "lo" && std::ranges::any_of(interface.addresses, [&](const InterfaceAddress& one) {
-               return one.address.family == family && !one.address.is_link_local();
-             });
-    });
-    if (!has_address) way_out.addresses.push_back(address);
+    if (!pod.has_address(address.address.family)) way_out.addresses.push_back(address);
   }
   for (const Route& route : usual.routes) {
     const auto is_same = [&](const Route& one) { return one.kind == Route::Kind::unicast && one.to == route.to; };

@@ -49,23 +49,8 @@ ChainType type_of(Table table, Hook hook) {
 }  // namespace
 
 std::string_view name(Hook hook) {
-  switch (hook) {
-    case Hook::prerouting:
-      return "PREROUTING";
-    case Hook::input:
-      return "INPUT";
-    case Hook::forward:
-      return "FORWARD";
-    case Hook::output:
-      return "OUTPUT";
-    case Hook::postrouting:
-      return "POSTROUTING";
-    case Hook::ingress:
-      return "INGRESS";
-    case Hook::egress:
-      return "EGRESS";
-  }
-  return "";
+  constexpr std::string_view names[] = {"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING", "INGRESS", "EGRESS"};
+  return names[static_cast<std::size_t>(hook)];
 }
 
 std::optional<Hook> hook_named(std::string_view name_of) {
@@ -78,6 +63,14 @@ std::optional<HookPoint> builtin_hook(Table table, std::string_view chain) {
   const auto hook = hook_named(chain);
   if (!hook || !has_chain(table, *hook)) return std::nullopt;
   return HookPoint{*hook, priority_of(table, *hook), type_of(table, *hook), {}};
+}
+
+std::vector<std::string> builtin_chains(Table table) {
+  std::vector<std::string> names;
+  for (const Hook hook : all_hooks) {
+    if (has_chain(table, hook)) names.emplace_back(name(hook));
+  }
+  return names;
 }
 
 }  // namespace sidetrack

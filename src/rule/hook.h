@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "rule/ruleset.h"
 
@@ -41,5 +42,7 @@ struct HookPoint {
 
 // Where iptables' own chain of that name is called; nothing if the table has no built-in chain of that name.
 [[nodiscard]] std::optional<HookPoint> builtin_hook(Table table, std::string_view chain);
+// Returns the names of those chains, in the order of the hooks.
+[[nodiscard]] std::vector<std::string> builtin_chains(Table table);
 
 }  // namespace sidetrack

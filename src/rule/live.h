@@ -52,6 +52,9 @@ struct LiveChain {
   // Of an ambient pod, by an agent of the node, Istio's or Cilium's, and for it alone to change unless that is asked
   // for: not ours.
   bool of_agent = false;
+
+  // Tells whether a packet that comes there can notice it.
+  [[nodiscard]] bool has_effect() const { return !rules.empty() || policy != Verdict::accept; }
 };
 
 // An element of a map of nf_tables leads to a chain: `vmap @MAP`, whether a rule looks it up or not.
@@ -86,6 +89,22 @@ struct Live {
   // The chain of that name that packets of the family pass; nullptr if there is none.
   [[nodiscard]] const LiveChain* find(Family family, Table table, std::string_view chain) const;
 };
+
+// Calls `use` with each rule.
+template <typename Lives, typename Use>
+void for_each_rule(const Lives& all, const Use& use) {
+  for (const Live& live : all) {
+    for (const LiveChain& chain : live.chains) {
+      for (const LiveRule& rule : chain.rules) use(rule);
+    }
+  }
+}
+template <typename Lives, typename Is>
+[[nodiscard]] bool any_rule(const Lives& all, const Is& is) {
+  bool any = false;
+  for_each_rule(all, [&](const LiveRule& rule) { any = any || is(rule); });
+  return any;
+}
 
 enum class EqualRules { keep, rewrite };
 

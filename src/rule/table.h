@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace sidetrack {
@@ -17,6 +18,13 @@ inline constexpr Table changed_tables[] = {Table::raw, Table::mangle, Table::nat
 [[nodiscard]] constexpr std::string_view name(Table table) {
   constexpr std::string_view names[] = {"raw", "mangle", "nat", "filter", "security", "other"};
   return names[static_cast<std::size_t>(table)];
+}
+// Returns iptables' table of that name.
+[[nodiscard]] constexpr std::optional<Table> table_named(std::string_view word) {
+  for (const Table table : {Table::raw, Table::mangle, Table::nat, Table::filter, Table::security}) {
+    if (name(table) == word) return table;
+  }
+  return std::nullopt;
 }
 // Whether it is one of those that plans write to.
 [[nodiscard]] constexpr bool is_written(Table table) {

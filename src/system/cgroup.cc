@@ -43,12 +43,6 @@ std::vector<Mount> cgroup_mounts() {
   return all;
 }
 
-std::string trimmed(std::string_view path) {
-  while (path.starts_with('/')) path.remove_prefix(1);
-  while (path.ends_with('/')) path.remove_suffix(1);
-  return std::string(path);
-}
-
 // The rest of a path that is within another; both without slashes at their ends.
 std::optional<std::string> below(const std::string& path, const std::string& of) {
   if (of.empty()) return path;
@@ -96,7 +90,7 @@ void read_below(const std::string& folder, const std::string& path, Paths& paths
 Paths read_paths() {
   Paths paths;
   const std::vector<Mount> mounts = cgroup_mounts();
-  if (const Mount* mount = hierarchy(mounts)) read_below(mount->point, trimmed(mount->root), paths);
+  if (const Mount* mount = hierarchy(mounts)) read_below(mount->point, without_slashes(mount->root), paths);
   return paths;
 }
 
@@ -121,10 +115,10 @@ Paths known_paths() {
 }  // namespace
 
 FoundCgroup find_cgroup(const std::string& given) {
-  FoundCgroup found{trimmed(given), 0, ""};
+  FoundCgroup found{without_slashes(given), 0, ""};
   const std::vector<Mount> mounts = cgroup_mounts();
   for (const Mount& mount : mounts) {
-    if (mount.kind != "cgroup" || !below(found.path, trimmed(mount.point))) continue;
+    if (mount.kind != "cgroup" || !below(found.path, without_slashes(mount.point))) continue;
     found.problem = fmt::format("a directory of cgroup v1 ({}), whose processes netfilter does not know by a path",
                                 printable(mount.options));
     return found;
@@ -134,8 +128,8 @@ FoundCgroup find_cgroup(const std::string& given) {
     found.problem = "no cgroup v2 hierarchy is mounted here ('ip netns exec' leaves none in /sys: use --netns)";
     return found;
   }
-  const std::string root = trimmed(mount->root);
-  if (const auto rest = below(found.path, trimmed(mount->point))) {
+  const std::string root = without_slashes(mount->root);
+  if (const auto rest = below(found.path, without_slashes(mount->point))) {
     found.path = root.empty() || rest->empty() ? root + *rest : root + "/" + *rest;
   }
   const auto inside = below(found.path, root);
@@ -160,7 +154,7 @@ FoundCgroup find_cgroup(const std::string& given) {
 
 std::optional<std::string> cgroup_in(std::string_view text) {
   for (const std::string_view line : split_lines(text)) {
-    if (line.starts_with("0::")) return trimmed(line.substr(3));
+    if (line.starts_with("0::")) return without_slashes(line.substr(3));
   }
   return std::nullopt;
 }

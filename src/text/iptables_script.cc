@@ -61,13 +61,6 @@ bool begins_with_verb(std::string_view word) {
          (letter != std::string_view::npos && verb_of(std::string{'-', word[letter]}) != nullptr);
 }
 
-std::optional<Table> iptables_table(std::string_view word) {
-  for (const Table table : {Table::raw, Table::mangle, Table::nat, Table::filter, Table::security}) {
-    if (name(table) == word) return table;
-  }
-  return {};
-}
-
 std::optional<Verdict> policy_of(std::string_view word) {
   if (word == "ACCEPT") return Verdict::accept;
   if (word == "DROP") return Verdict::drop;
@@ -348,8 +341,7 @@ class Reader {
       const auto rest = line.substr(static_cast<std::size_t>(words[i].data() - line.data()));
       if (const auto program = program_of(words[i])) return command(*program, rest, is_comment);
       // $IPTABLES -t nat -A …
-      if (words[i] == "-t" && i + 1 < words.size() && iptables_table(words[i + 1]))
-        return command({}, rest, is_comment);
+      if (words[i] == "-t" && i + 1 < words.size() && table_named(words[i + 1])) return command({}, rest, is_comment);
       const bool is_open = in_table_ || in_listing_;
       if (!is_comment && (is_open || !is_prose(Views(words).first(i))) && statement(Views(words).subspan(i), rest)) {
         last_statement_ = number_;
@@ -445,11 +437,7 @@ class Reader {
           builtin_hook(*section.table, word);
       if (is_known) chains.assign(1, std::string(word));
     }
-    if (chains.empty()) {
-      for (const Hook hook : all_hooks) {
-        if (builtin_hook(*section.table, name(hook))) chains.emplace_back(name(hook));
-      }
-    }
+    if (chains.empty()) chains = builtin_chains(*section.table);
     for (const std::string& chain : chains) append(opaque_rule(chain, line));
   }
 
@@ -466,7 +454,7 @@ class Reader {
     const std::string_view first = words[0];
     if (first == "COMMIT" && words.size() == 1) return commit();
     if (first.starts_with('*') && words.size() == (first == "*" ? 2U : 1U)) {
-      const auto table = iptables_table(first == "*" ? words[1] : first.substr(1));
+      const auto table = table_named(first == "*" ? words[1] : first.substr(1));
       if (table) open_table(*table);
       return table.has_value();
     }
@@ -621,10 +609,10 @@ class Reader {
       const std::string_view word = words[i];
       const bool has_next = i + 1 < words.size();
       if ((word == "-t" || word == "--table") && has_next) {
-        table = iptables_table(words[++i]);
+        table = table_named(words[++i]);
         names_table = true;
       } else if (word.starts_with("--table=") || (word.starts_with("-t") && word.size() > 2)) {
-        table = iptables_table(word.substr(word.starts_with("--") ? 8 : 2));
+        table = table_named(word.substr(word.starts_with("--") ? 8 : 2));
         names_table = true;
       } else if (verb == nullptr && (word == "-w" || word == "--wait") && has_next) {
         if (to_number<unsigned>(words[i + 1])) ++i;

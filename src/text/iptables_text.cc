@@ -8,7 +8,6 @@
 #include <map>
 #include <set>
 #include <span>
-#include <tuple>
 #include <utility>
 
 #include "mesh/ownership.h"
@@ -182,7 +181,15 @@ std::optional<Table> table_of_rules(const Section& section) {
 
 // ---- The tables, as they stand after all operations.
 
-using TableKey = std::tuple<BackendKind, Family, Table>;
+struct TableKey {
+  BackendKind backend;
+  Family family;
+  Table table;
+  friend auto operator<=>(const TableKey&, const TableKey&) = default;
+
+  // "table nat of IPv4"
+  [[nodiscard]] std::string text() const { return fmt::format("table {} of {}", name(table), title(family)); }
+};
 
 struct OpenTable {
   TableKey key;
@@ -250,7 +257,7 @@ void remove_rule(std::vector<LiveRule>& rules, const ChainOperation& operation, 
 }
 
 LiveRule unknown_rule(const OpenTable& table, const LiveChain& chain, const char* why) {
-  return {{std::get<Family>(table.key), chain.table, chain.name, {}, UnknownTarget{why}, {}, {}}, {}};
+  return {{table.key.family, chain.table, chain.name, {}, UnknownTarget{why}, {}, {}}, {}};
 }
 
 constexpr const char* omitted = "[lines are omitted]";
@@ -286,12 +293,12 @@ void carry_out(const ChainOperation& operation, OpenTable& table) {
     chain.rules.push_back(unknown_rule(table, chain, omitted));
   LiveRule made{operation.rule, operation.counters};
   made.rule = in_iptables_order(std::move(made.rule));
-  if (std::get<BackendKind>(table.key) == BackendKind::iptables_nft) leave_open_two_ports(made.rule);
-  made.rule.families = std::get<Family>(table.key);
+  if (table.key.backend == BackendKind::iptables_nft) leave_open_two_ports(made.rule);
+  made.rule.families = table.key.family;
   if (made.rule.target == Target(Reject{"-j REJECT"}))
     made.rule.target = Reject{fmt::format("-j REJECT --reject-with {}-port-unreachable",
-                                          std::get<Family>(table.key) == Family::ipv4 ? "icmp" : "icmp6")};
-  made.rule.table = std::get<Table>(table.key);
+                                          table.key.family == Family::ipv4 ? "icmp" : "icmp6")};
+  made.rule.table = table.key.table;
   switch (operation.kind) {
     case Kind::policy:
       chain.policy = operation.policy;
@@ -320,10 +327,7 @@ void carry_out(const ChainOperation& operation, OpenTable& table) {
 }
 
 void add_built_in_chains(OpenTable& table) {
-  for (const Hook hook : all_hooks) {
-    const std::string chain_name(name(hook));
-    if (builtin_hook(std::get<Table>(table.key), chain_name)) table.chain(chain_name);
-  }
+  for (const std::string& name : builtin_chains(table.key.table)) table.chain(name);
 }
 
 // How many rules lead to each chain; each of which the target is not understood may lead to any.
@@ -415,11 +419,10 @@ const LiveChain* find_unreached(const OpenTable& table) {
 
 // Tells whether all built-in chains are there, with their policies.
 bool has_policies(const Section& section) {
-  return std::ranges::all_of(all_hooks, [&](Hook hook) {
-    return !builtin_hook(*section.table, name(hook)) ||
-           std::ranges::any_of(section.operations, [&](const ChainOperation& each) {
-             return each.kind == Kind::policy && each.chain == name(hook);
-           });
+  return std::ranges::all_of(builtin_chains(*section.table), [&](const std::string& name) {
+    return std::ranges::any_of(section.operations, [&](const ChainOperation& each) {
+      return each.kind == Kind::policy && each.chain == name;
+    });
   });
 }
 
@@ -428,12 +431,11 @@ bool has_policies(const Section& section) {
 bool leave_open_unlisted(OpenTable& table) {
   if (table.chains.empty()) return false;
   bool any = false;
-  for (const Hook hook : all_hooks) {
-    const std::string chain_name(name(hook));
-    if (!builtin_hook(std::get<Table>(table.key), chain_name) || table.find(chain_name) != nullptr) continue;
-    const bool of_sources = hook == Hook::input || hook == Hook::postrouting;
-    if (of_sources && std::get<Table>(table.key) == Table::nat && !table.omits) continue;
-    LiveChain& chain = table.chain(chain_name);
+  for (const std::string& name : builtin_chains(table.key.table)) {
+    if (table.find(name) != nullptr) continue;
+    const bool of_sources = name == "INPUT" || name == "POSTROUTING";
+    if (of_sources && table.key.table == Table::nat && !table.omits) continue;
+    LiveChain& chain = table.chain(name);
     chain.rules.push_back(unknown_rule(table, chain, "[not listed]"));
     any = true;
   }
@@ -443,11 +445,9 @@ bool leave_open_unlisted(OpenTable& table) {
 // As legacy iptables lists them: all built-in ones, those first.
 void complete(OpenTable& table) {
   std::vector<LiveChain> built_in;
-  for (const Hook hook : all_hooks) {
-    const std::string chain_name(name(hook));
-    if (!builtin_hook(std::get<Table>(table.key), chain_name)) continue;
-    if (std::get<BackendKind>(table.key) == BackendKind::iptables_legacy || table.find(chain_name) != nullptr)
-      built_in.push_back(table.chain(chain_name));
+  for (const std::string& name : builtin_chains(table.key.table)) {
+    if (table.key.backend == BackendKind::iptables_legacy || table.find(name) != nullptr)
+      built_in.push_back(table.chain(name));
   }
   std::erase_if(table.chains, [](const LiveChain& chain) { return chain.hook.has_value(); });
   table.chains.insert(table.chains.begin(), built_in.begin(), built_in.end());
@@ -558,8 +558,7 @@ class Tables {
     if (table == tables_.end()) {
       table = tables_.insert(tables_.end(), {key});
     } else if (section.is_whole && !section.of_chain) {
-      note(section, fmt::format("the table {} of {} appears again: these rules replace the earlier ones",
-                                name(*section.table), title(*section.family)));
+      note(section, fmt::format("the {} appears again: these rules replace the earlier ones", key.text()));
       *table = {key};
     }
     table->of_chain = table->of_chain && section.of_chain;
@@ -590,25 +589,22 @@ class Tables {
 
   void note_unlisted(const OpenTable& table) {
     read_.notes.push_back(
-        fmt::format("the text has single chains of the table {} of {}: what the built-in ones do that it lacks is not "
-                    "known; {}",
-                    name(std::get<Table>(table.key)), title(std::get<Family>(table.key)), what_to_ask));
+        fmt::format("the text has single chains of the {}: what the built-in ones do that it lacks is not known; {}",
+                    table.key.text(), what_to_ask));
   }
 
   void note_unreached(OpenTable& table) {
     const LiveChain* chain = find_unreached(table);
     if (chain == nullptr) return;
     table.start = Edge::missing;
-    read_.notes.push_back(fmt::format("nothing leads to {} in the table {} of {}: what came before may be missing; {}",
-                                      printable(chain->name), name(std::get<Table>(table.key)),
-                                      title(std::get<Family>(table.key)), what_to_ask));
+    read_.notes.push_back(fmt::format("nothing leads to {} in the {}: what came before may be missing; {}",
+                                      printable(chain->name), table.key.text(), what_to_ask));
   }
 
   void require_chains(OpenTable& table) {
     const std::set<std::string> missing = forget_missing_chains(table.chains);
     if (!missing.empty())
-      read_.notes.push_back(fmt::format("the table {} of {} has no chain {}: what its rules do is not known; {}",
-                                        name(std::get<Table>(table.key)), title(std::get<Family>(table.key)),
+      read_.notes.push_back(fmt::format("the {} has no chain {}: what its rules do is not known; {}", table.key.text(),
                                         fmt::join(missing, ", "), what_to_ask));
   }
 
@@ -617,9 +613,8 @@ class Tables {
     for (const Family family : {Family::ipv4, Family::ipv6}) {
       std::vector<std::string_view> tables;
       for (const Table table : iptables_tables) {
-        const bool is_there = std::ranges::any_of(tables_, [&](const OpenTable& each) {
-          return std::get<Family>(each.key) == family && std::get<Table>(each.key) == table;
-        });
+        const bool is_there = std::ranges::any_of(
+            tables_, [&](const OpenTable& each) { return each.key.family == family && each.key.table == table; });
         if (!is_there) tables.push_back(name(table));
       }
       if (tables.size() == std::size(iptables_tables)) {
@@ -636,7 +631,7 @@ class Tables {
     std::vector<std::string> whole;
     for (const OpenTable& table : tables_) {
       if (std::max(table.start, table.end) == Edge::assumed && !table.omits)
-        whole.push_back(fmt::format("{} of {}", name(std::get<Table>(table.key)), title(std::get<Family>(table.key))));
+        whole.push_back(fmt::format("{} of {}", name(table.key.table), title(table.key.family)));
     }
     if (!whole.empty())
       read_.notes.push_back(
@@ -651,9 +646,8 @@ class Tables {
       live.backend = backend;
       std::vector<LiveChain> others;
       for (OpenTable& table : tables_) {
-        if (std::get<BackendKind>(table.key) != backend) continue;
-        std::ranges::move(table.chains,
-                          std::back_inserter(is_written(std::get<Table>(table.key)) ? live.chains : others));
+        if (table.key.backend != backend) continue;
+        std::ranges::move(table.chains, std::back_inserter(is_written(table.key.table) ? live.chains : others));
       }
       std::ranges::move(others, std::back_inserter(live.chains));
       mark_ours(live.chains);

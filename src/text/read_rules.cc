@@ -110,13 +110,6 @@ class Object {
   std::string place_;
 };
 
-Table table_of(const std::string& word) {
-  for (const Table table : {Table::raw, Table::mangle, Table::nat, Table::filter, Table::security}) {
-    if (name(table) == word) return table;
-  }
-  return Table::other;
-}
-
 Rule rule_of(const Object& object, Table table) {
   Rule rule = read_rule(object.text("rule"));
   rule.families = object.families();
@@ -168,7 +161,7 @@ LiveChain chain_of(const Object& object) {
   LiveChain chain;
   chain.families = object.families();
   chain.table_name = object.text("table");
-  chain.table = table_of(chain.table_name);
+  chain.table = table_named(chain.table_name).value_or(Table::other);
   chain.name = object.text("chain");
   if (object.has("hook")) {
     constexpr Hook hooks[] = {Hook::prerouting,  Hook::input,   Hook::forward, Hook::output,
@@ -218,10 +211,10 @@ Read read_document(const Object& document) {
     return read;
   }
   for (const Object& one : document.objects("rules")) {
-    const Table table = table_of(one.text("table"));
-    if (table == Table::other) one.refuse_value("table", "raw, mangle, nat, filter or security");
+    const auto table = table_named(one.text("table"));
+    if (!table) one.refuse_value("table", "raw, mangle, nat, filter or security");
     if (one.has("backend")) static_cast<void>(one.one_of("backend", all_backends));
-    read.plan.ruleset.rules.push_back(rule_of(one, table));
+    read.plan.ruleset.rules.push_back(rule_of(one, *table));
   }
   // Those that a backend would hold if these were asked for.
   read.live.push_back(as_live(read.plan.ruleset, usual));

@@ -42,23 +42,15 @@ Routing needed_routing(std::span<const Live> live, const GivenPod& given) {
 }
 
 bool set_marks(std::span<const Live> live) {
-  const auto sets = [](const LiveRule& live_rule) {
-    const Target& target = live_rule.rule.target;
+  return any_rule(live, [](const LiveRule& rule) {
+    const Target& target = rule.rule.target;
     return !std::holds_alternative<UnknownTarget>(target) && (changes(target) & facts::mark) != 0;
-  };
-  return std::ranges::any_of(live, [&](const Live& one) {
-    return std::ranges::any_of(one.chains,
-                               [&](const LiveChain& chain) { return std::ranges::any_of(chain.rules, sets); });
   });
 }
 
 PodView assumed_pod_of(std::span<const Live> live) {
   Plan plan;
-  for (const Live& one : live) {
-    for (const LiveChain& chain : one.chains) {
-      for (const LiveRule& rule : chain.rules) plan.ruleset.rules.push_back(rule.rule);
-    }
-  }
+  for_each_rule(live, [&](const LiveRule& rule) { plan.ruleset.rules.push_back(rule.rule); });
   return assumed_pod(plan);
 }
 

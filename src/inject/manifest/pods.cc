@@ -659,7 +659,8 @@ bool is_uid_of_app(std::string_view uid, const Node* spec, const Where& where) {
 }
 
 // Adds the place of the pod to an error of `make`.
-InitArguments with_place(const PodTemplate& pod, const std::function<InitArguments()>& make) {
+template <typename Make>
+std::invoke_result_t<Make> with_place(const PodTemplate& pod, const Make& make) {
   try {
     return make();
   } catch (const Error& error) {
@@ -873,11 +874,7 @@ void put_uid(InitArguments& init, const PodMetadata& metadata) {
 std::optional<InitArguments> own_arguments(const PodTemplate& pod, const Annotations& annotations, bool by_plugin) {
   const Where here = where(pod);
   const std::string_view name = by_plugin ? validation_container_name : init_container_name;
-  Node said;
-  static_cast<void>(with_place(pod, [&] {
-    said = args_in_overrides(annotations, name);
-    return InitArguments{};
-  }));
+  const Node said = with_place(pod, [&] { return args_in_overrides(annotations, name); });
   if (names_container(status_of(annotations), "initContainers", name)) return std::nullopt;  // it is the injector's
   if (by_plugin) {
     // One of this name beside it stays, and runs.

@@ -165,14 +165,19 @@ class Reader {
     }
     unknown(words);
   }
+  // Returns the last match that asks for a protocol.
+  static const ProtocolMatch* protocol_of(const Branch& branch) {
+    const ProtocolMatch* found = nullptr;
+    for (const Match& each : branch) {
+      if (const auto* one = std::get_if<ProtocolMatch>(&each); one != nullptr && !one->negated) found = one;
+    }
+    return found;
+  }
   // The protocol of the packets that come here, if all are of one.
   [[nodiscard]] std::optional<Protocol> protocol() const {
     std::optional<Protocol> found;
     for (const Branch& branch : branches_) {
-      const ProtocolMatch* match = nullptr;
-      for (const Match& each : branch) {
-        if (const auto* one = std::get_if<ProtocolMatch>(&each); one != nullptr && !one->negated) match = one;
-      }
+      const ProtocolMatch* match = protocol_of(branch);
       if (match == nullptr || (found && *found != match->protocol)) return {};
       found = match->protocol;
     }
@@ -189,11 +194,7 @@ class Reader {
     std::vector<Branch> result;
     for (Branch& branch : branches) {
       const auto* ports = std::get_if<PortMatch>(&match);
-      const ProtocolMatch* protocol = nullptr;
-      for (const Match& each : branch) {
-        const auto* found = std::get_if<ProtocolMatch>(&each);
-        if (found != nullptr && !found->negated) protocol = found;
-      }
+      const ProtocolMatch* protocol = protocol_of(branch);
       if (ports == nullptr || (protocol != nullptr && begins_with_ports(protocol->protocol))) {
         branch.push_back(match);
         result.push_back(std::move(branch));
@@ -362,9 +363,12 @@ class Reader {
     if (ways) return match(*ways);
     if (values.size() == 1 && size > 0)
       return unknown_test(values.front().words, test_words(values.front(), bounds, negated, families_, protocol()));
+    unknown(fmt::format("{}: {}", words_of(values), e.words()));
+  }
+  [[nodiscard]] std::string words_of(const std::vector<Value>& values) const {
     std::string what = values.empty() ? registers_.forgotten() : std::string();
     for (const Value& value : values) what += (what.empty() ? "" : " . ") + words(value);
-    unknown(fmt::format("{}: {}", what, e.words()));
+    return what;
   }
 
   // The ways in which the values, as one key, lie within the bounds; nothing if that is not known.
@@ -476,9 +480,7 @@ class Reader {
     const bool is_anonymous = e.text(NFTA_LOOKUP_SET).starts_with("__set");
     if (is_anonymous && values.size() == 1 && bounds.size() <= few)
       return unknown_test(values.front().words, test_words(values.front(), bounds, negated, families_, protocol()));
-    std::string what = values.empty() ? registers_.forgotten() : std::string();
-    for (const Value& value : values) what += (what.empty() ? "" : " . ") + words(value);
-    unknown(fmt::format("{} {}@{}", what, negated ? "!= " : "", e.text(NFTA_LOOKUP_SET)));
+    unknown(fmt::format("{} {}@{}", words_of(values), negated ? "!= " : "", e.text(NFTA_LOOKUP_SET)));
   }
 
   // tcp dport vmap { 22 : accept, 80 : jump web }: a rule for each element.

@@ -45,6 +45,25 @@ void add_element(nftnl_set* set, const Data& key, std::uint32_t flags) {
   nftnl_set_elem_add(set, element.release());  // the set owns it now
 }
 
+// A table, a chain, rules as they are named.
+NftnlTable table_named(const TableKey& table) {
+  NftnlTable made(allocated(nftnl_table_alloc()));
+  require_copied(nftnl_table_set_str(made.get(), NFTNL_TABLE_NAME, table.name.c_str()));
+  return made;
+}
+NftnlChain chain_named(const TableKey& table, const std::string& chain) {
+  NftnlChain made(allocated(nftnl_chain_alloc()));
+  require_copied(nftnl_chain_set_str(made.get(), NFTNL_CHAIN_TABLE, table.name.c_str()));
+  require_copied(nftnl_chain_set_str(made.get(), NFTNL_CHAIN_NAME, chain.c_str()));
+  return made;
+}
+NftnlRule rule_in(const TableKey& table, const std::string& chain) {
+  NftnlRule made(allocated(nftnl_rule_alloc()));
+  require_copied(nftnl_rule_set_str(made.get(), NFTNL_RULE_TABLE, table.name.c_str()));
+  require_copied(nftnl_rule_set_str(made.get(), NFTNL_RULE_CHAIN, chain.c_str()));
+  return made;
+}
+
 NftnlSet set_header(const TableKey& table, const Set& set) {
   NftnlSet made(allocated(nftnl_set_alloc()));
   nftnl_set_set_u32(made.get(), NFTNL_SET_FAMILY, table.family);
@@ -93,28 +112,20 @@ void Transaction::message(std::uint16_t type, std::uint8_t family, std::uint16_t
 
 void Transaction::add_table(const TableKey& table) {
   // Without flags: those of a table that is there already stay as they are.
-  message(NFT_MSG_NEWTABLE, table.family, NLM_F_CREATE, "the table " + text(table), nullptr, [&](nlmsghdr* header) {
-    const NftnlTable made(allocated(nftnl_table_alloc()));
-    require_copied(nftnl_table_set_str(made.get(), NFTNL_TABLE_NAME, table.name.c_str()));
-    nftnl_table_nlmsg_build_payload(header, made.get());
-  });
+  message(NFT_MSG_NEWTABLE, table.family, NLM_F_CREATE, "the table " + text(table), nullptr,
+          [&](nlmsghdr* header) { nftnl_table_nlmsg_build_payload(header, table_named(table).get()); });
 }
 
 void Transaction::delete_table(const TableKey& table) {
-  message(NFT_MSG_DELTABLE, table.family, 0, "to delete the table " + text(table), nullptr, [&](nlmsghdr* header) {
-    const NftnlTable made(allocated(nftnl_table_alloc()));
-    require_copied(nftnl_table_set_str(made.get(), NFTNL_TABLE_NAME, table.name.c_str()));
-    nftnl_table_nlmsg_build_payload(header, made.get());
-  });
+  message(NFT_MSG_DELTABLE, table.family, 0, "to delete the table " + text(table), nullptr,
+          [&](nlmsghdr* header) { nftnl_table_nlmsg_build_payload(header, table_named(table).get()); });
 }
 
 void Transaction::add_chain(const TableKey& table, const std::string& chain, const std::optional<HookPoint>& hook) {
   std::string what = object_words("chain", chain, table);
   if (hook) what += fmt::format(" ({})", hook_text(*hook));
   message(NFT_MSG_NEWCHAIN, table.family, NLM_F_CREATE, std::move(what), nullptr, [&](nlmsghdr* header) {
-    const NftnlChain made(allocated(nftnl_chain_alloc()));
-    require_copied(nftnl_chain_set_str(made.get(), NFTNL_CHAIN_TABLE, table.name.c_str()));
-    require_copied(nftnl_chain_set_str(made.get(), NFTNL_CHAIN_NAME, chain.c_str()));
+    const NftnlChain made = chain_named(table, chain);
     if (hook) {
       require_copied(nftnl_chain_set_str(made.get(), NFTNL_CHAIN_TYPE, name(hook->type).data()));
       nftnl_chain_set_u32(made.get(), NFTNL_CHAIN_HOOKNUM, hook_number(hook->hook));
@@ -127,12 +138,8 @@ void Transaction::add_chain(const TableKey& table, const std::string& chain, con
 
 void Transaction::delete_chain(const TableKey& table, const std::string& chain) {
   std::string what = "to delete " + object_words("chain", chain, table);
-  message(NFT_MSG_DELCHAIN, table.family, 0, std::move(what), nullptr, [&](nlmsghdr* header) {
-    const NftnlChain made(allocated(nftnl_chain_alloc()));
-    require_copied(nftnl_chain_set_str(made.get(), NFTNL_CHAIN_TABLE, table.name.c_str()));
-    require_copied(nftnl_chain_set_str(made.get(), NFTNL_CHAIN_NAME, chain.c_str()));
-    nftnl_chain_nlmsg_build_payload(header, made.get());
-  });
+  message(NFT_MSG_DELCHAIN, table.family, 0, std::move(what), nullptr,
+          [&](nlmsghdr* header) { nftnl_chain_nlmsg_build_payload(header, chain_named(table, chain).get()); });
 }
 
 void Transaction::add_set(const TableKey& table, const Set& set) {
@@ -165,9 +172,7 @@ void Transaction::add_rule(const Position& position, std::span<const Expression>
                            const std::string& comment, const Rule& source, const std::optional<Compat>& compat) {
   const auto flags = static_cast<std::uint16_t>(NLM_F_CREATE | (position.before == 0 ? NLM_F_APPEND : 0));
   message(NFT_MSG_NEWRULE, position.table.family, flags, {}, &source, [&](nlmsghdr* header) {
-    const NftnlRule made(allocated(nftnl_rule_alloc()));
-    require_copied(nftnl_rule_set_str(made.get(), NFTNL_RULE_TABLE, position.table.name.c_str()));
-    require_copied(nftnl_rule_set_str(made.get(), NFTNL_RULE_CHAIN, position.chain.c_str()));
+    const NftnlRule made = rule_in(position.table, position.chain);
     if (position.before != 0) nftnl_rule_set_u64(made.get(), NFTNL_RULE_POSITION, position.before);
     if (compat) {
       nftnl_rule_set_u32(made.get(), NFTNL_RULE_COMPAT_PROTO, compat->protocol);
@@ -182,9 +187,7 @@ void Transaction::add_rule(const Position& position, std::span<const Expression>
 void Transaction::delete_rule(const TableKey& table, const std::string& chain, std::uint64_t handle) {
   std::string what = fmt::format("to delete a rule of {}", object_words("chain", chain, table));
   message(NFT_MSG_DELRULE, table.family, 0, std::move(what), nullptr, [&](nlmsghdr* header) {
-    const NftnlRule made(allocated(nftnl_rule_alloc()));
-    require_copied(nftnl_rule_set_str(made.get(), NFTNL_RULE_TABLE, table.name.c_str()));
-    require_copied(nftnl_rule_set_str(made.get(), NFTNL_RULE_CHAIN, chain.c_str()));
+    const NftnlRule made = rule_in(table, chain);
     nftnl_rule_set_u64(made.get(), NFTNL_RULE_HANDLE, handle);
     nftnl_rule_nlmsg_build_payload(header, made.get());
   });
@@ -192,12 +195,8 @@ void Transaction::delete_rule(const TableKey& table, const std::string& chain, s
 
 void Transaction::delete_rules(const TableKey& table, const std::string& chain) {
   std::string what = "to delete the rules of " + object_words("chain", chain, table);
-  message(NFT_MSG_DELRULE, table.family, 0, std::move(what), nullptr, [&](nlmsghdr* header) {
-    const NftnlRule made(allocated(nftnl_rule_alloc()));
-    require_copied(nftnl_rule_set_str(made.get(), NFTNL_RULE_TABLE, table.name.c_str()));
-    require_copied(nftnl_rule_set_str(made.get(), NFTNL_RULE_CHAIN, chain.c_str()));
-    nftnl_rule_nlmsg_build_payload(header, made.get());
-  });
+  message(NFT_MSG_DELRULE, table.family, 0, std::move(what), nullptr,
+          [&](nlmsghdr* header) { nftnl_rule_nlmsg_build_payload(header, rule_in(table, chain).get()); });
 }
 
 namespace {

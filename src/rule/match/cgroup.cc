@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "model/printable.h"
+#include "model/scan.h"
 #include "rule/nft/comparison.h"
 #include "rule/nft/writer.h"
 #include "rule/xt/spec.h"
@@ -18,12 +19,6 @@ namespace {
 constexpr xt::Spec<xt_cgroup_info_v2> cgroup{"cgroup", 2, 12};  // a gap, and the kernel's own pointer
 static_assert(xt::aligned(sizeof(xt_cgroup_info_v2)) == 528);
 static_assert(offsetof(xt_cgroup_info_v2, path) + XT_CGROUP_PATH_MAX == sizeof(xt_cgroup_info_v2) - 12);
-
-std::string without_slashes(std::string_view path) {
-  while (path.starts_with('/')) path.remove_prefix(1);
-  while (path.ends_with('/')) path.remove_suffix(1);
-  return std::string(path);
-}
 
 }  // namespace
 
