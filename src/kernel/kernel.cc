@@ -48,21 +48,15 @@ std::vector<LiveChain> unknown_chains(const Error& why) {
   std::vector<LiveChain> chains;
   for (const Family family : {Family::ipv4, Family::ipv6}) {
     for (const Table table : legacy::existing_tables(family)) {
-      for (const Hook at : all_hooks) {
-        const std::string chain_name(name(at));
-        const auto hook = builtin_hook(table, chain_name);
-        if (!hook) continue;
+      for (const std::string& chain_name : builtin_chains(table)) {
         LiveChain& chain = chains.emplace_back();
         chain.families = family;
         chain.table = table;
         chain.name = chain_name;
-        chain.hook = hook;
+        chain.hook = builtin_hook(table, chain_name);
         chain.table_name = name(table);
-        LiveRule& unknown = chain.rules.emplace_back();
-        unknown.rule.families = family;
-        unknown.rule.table = table;
-        unknown.rule.chain = chain_name;
-        unknown.rule.target = UnknownTarget{fmt::format("[not readable: {}]", why.what())};
+        const UnknownTarget unknown{fmt::format("[not readable: {}]", why.what())};
+        chain.rules.push_back({{family, table, chain_name, {}, unknown, {}, {}}, {}});
       }
     }
   }

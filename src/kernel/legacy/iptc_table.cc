@@ -23,46 +23,34 @@ extern "C" {  // unlike libiptc.h, this header does not say so
 namespace sidetrack::legacy {
 namespace {
 
-// The two libraries are the same code over two structs.
+// Declares the functions of one of the two libraries, which are the same code over two structs.
+#define LIBIPTC_FUNCTIONS(prefix)                             \
+  static constexpr auto init = prefix##_init;                 \
+  static constexpr auto free = prefix##_free;                 \
+  static constexpr auto first_chain = prefix##_first_chain;   \
+  static constexpr auto next_chain = prefix##_next_chain;     \
+  static constexpr auto first_rule = prefix##_first_rule;     \
+  static constexpr auto next_rule = prefix##_next_rule;       \
+  static constexpr auto get_target = prefix##_get_target;     \
+  static constexpr auto create_chain = prefix##_create_chain; \
+  static constexpr auto delete_chain = prefix##_delete_chain; \
+  static constexpr auto flush = prefix##_flush_entries;       \
+  static constexpr auto insert = prefix##_insert_entry;       \
+  static constexpr auto erase = prefix##_delete_num_entry;    \
+  static constexpr auto get_policy = prefix##_get_policy;     \
+  static constexpr auto set_policy = prefix##_set_policy;     \
+  static constexpr auto commit = prefix##_commit;             \
+  static constexpr auto strerror = prefix##_strerror
+
 struct Ipv4 {
   static constexpr Family family = Family::ipv4;
   using Entry = ipt_entry;
-  static constexpr auto init = iptc_init;
-  static constexpr auto free = iptc_free;
-  static constexpr auto first_chain = iptc_first_chain;
-  static constexpr auto next_chain = iptc_next_chain;
-  static constexpr auto first_rule = iptc_first_rule;
-  static constexpr auto next_rule = iptc_next_rule;
-  static constexpr auto get_target = iptc_get_target;
-  static constexpr auto create_chain = iptc_create_chain;
-  static constexpr auto delete_chain = iptc_delete_chain;
-  static constexpr auto flush = iptc_flush_entries;
-  static constexpr auto insert = iptc_insert_entry;
-  static constexpr auto erase = iptc_delete_num_entry;
-  static constexpr auto get_policy = iptc_get_policy;
-  static constexpr auto set_policy = iptc_set_policy;
-  static constexpr auto commit = iptc_commit;
-  static constexpr auto strerror = iptc_strerror;
+  LIBIPTC_FUNCTIONS(iptc);
 };
 struct Ipv6 {
   static constexpr Family family = Family::ipv6;
   using Entry = ip6t_entry;
-  static constexpr auto init = ip6tc_init;
-  static constexpr auto free = ip6tc_free;
-  static constexpr auto first_chain = ip6tc_first_chain;
-  static constexpr auto next_chain = ip6tc_next_chain;
-  static constexpr auto first_rule = ip6tc_first_rule;
-  static constexpr auto next_rule = ip6tc_next_rule;
-  static constexpr auto get_target = ip6tc_get_target;
-  static constexpr auto create_chain = ip6tc_create_chain;
-  static constexpr auto delete_chain = ip6tc_delete_chain;
-  static constexpr auto flush = ip6tc_flush_entries;
-  static constexpr auto insert = ip6tc_insert_entry;
-  static constexpr auto erase = ip6tc_delete_num_entry;
-  static constexpr auto get_policy = ip6tc_get_policy;
-  static constexpr auto set_policy = ip6tc_set_policy;
-  static constexpr auto commit = ip6tc_commit;
-  static constexpr auto strerror = ip6tc_strerror;
+  LIBIPTC_FUNCTIONS(ip6tc);
 };
 
 template <typename F>
