@@ -294,8 +294,9 @@ class Finder {
     if (kind == "Template" && group == "template.openshift.io" && objects != nullptr) return list(*objects, place, {});
     std::vector<KindInfo> known;
     std::ranges::copy_if(kind_table, std::back_inserter(known), [&](const KindInfo& info) {
-      const bool is_of_kubernetes = split_words(info.groups)[0].find('.') == std::string_view::npos;
-      return has_word(info.kinds, kind) && (version.empty() ? is_of_kubernetes : has_word(info.groups, group));
+      if (!has_word(info.kinds, kind)) return false;
+      return version.empty() ? split_words(info.groups)[0].find('.') == std::string_view::npos  // of Kubernetes
+                             : has_word(info.groups, group);
     });
     if (known.empty()) return other(object, kind, group);
 
