@@ -2,6 +2,7 @@
 #include "rule/xt/plain_words.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <linux/netfilter/xt_CHECKSUM.h>
 #include <linux/netfilter/xt_CLASSIFY.h>
 #include <linux/netfilter/xt_CT.h>
@@ -49,6 +50,12 @@ Words named(const char* const (&names)[size], std::size_t number) {
   return names[number];
 }
 
+// Returns " --length 4", or " ! --length 4".
+Words invertible(std::uint32_t inverted, const std::string& option) {
+  if (inverted > 1) return {};
+  return (inverted != 0 ? " ! " : " ") + option;
+}
+
 // ---- Matches
 
 constexpr NamedBit socket_flags[] = {{XT_SOCKET_TRANSPARENT, "--transparent"},
@@ -65,8 +72,7 @@ Words limit_words(const xt_rateinfo& info) {
 }
 
 Words quota_words(const xt_quota_info& info) {
-  if ((info.flags & ~unsigned{XT_QUOTA_MASK}) != 0) return {};
-  return fmt::format("{} --quota {}", info.flags != 0 ? " !" : "", std::uint64_t{info.quota});
+  return invertible(info.flags, fmt::format("--quota {}", std::uint64_t{info.quota}));
 }
 
 Words connlimit_words(const xt_connlimit_info& info) {
@@ -79,8 +85,7 @@ Words connlimit_words(const xt_connlimit_info& info) {
 }
 
 Words length_words(const xt_length_info& info) {
-  if (!is_flag(info.invert)) return {};
-  return fmt::format("{} --length {}", info.invert != 0 ? " !" : "", interval(info.min, info.max));
+  return invertible(info.invert, "--length " + interval(info.min, info.max));
 }
 
 // ipt_ttl_info and ip6t_hl_info: a comparison and a number.
@@ -88,10 +93,10 @@ struct HopInfo {
   std::uint8_t mode, hops;
 };
 Words hop_words(const HopInfo& info, const char* option) {
-  constexpr const char* modes[] = {" --{}-eq", " ! --{}-eq", " --{}-lt", " --{}-gt"};
+  constexpr const char* modes[] = {"eq", "eq", "lt", "gt"};  // the second inverted
   const Words mode = named(modes, info.mode);
   if (!mode) return {};
-  return fmt::format("{} {}", fmt::format(fmt::runtime(*mode), option), info.hops);
+  return invertible(info.mode == 1 ? 1 : 0, fmt::format("--{}-{} {}", option, *mode, info.hops));
 }
 Words ttl_words(const HopInfo& info) { return hop_words(info, "ttl"); }
 Words hl_words(const HopInfo& info) { return hop_words(info, "hl"); }
@@ -99,18 +104,16 @@ Words hl_words(const HopInfo& info) { return hop_words(info, "hl"); }
 Words packet_type_words(const xt_pkttype_info& info) {
   constexpr const char* names[] = {"unicast", "broadcast", "multicast"};
   const Words name = named(names, static_cast<std::size_t>(info.pkttype));
-  if (!name || !is_flag(info.invert)) return {};
-  return fmt::format("{} --pkt-type {}", info.invert != 0 ? " !" : "", *name);
+  if (!name) return {};
+  return invertible(static_cast<std::uint32_t>(info.invert), "--pkt-type " + *name);
 }
 
 Words dscp_words(const xt_dscp_info& info) {
-  if (!is_flag(info.invert)) return {};
-  return fmt::format("{} --dscp 0x{:02x}", info.invert != 0 ? " !" : "", info.dscp);
+  return invertible(info.invert, fmt::format("--dscp 0x{:02x}", info.dscp));
 }
 
 Words tos_words(const xt_tos_match_info& info) {
-  if (!is_flag(info.invert)) return {};
-  return fmt::format("{} --tos 0x{:02x}/0x{:02x}", info.invert != 0 ? " !" : "", info.tos_value, info.tos_mask);
+  return invertible(info.invert, fmt::format("--tos 0x{:02x}/0x{:02x}", info.tos_value, info.tos_mask));
 }
 
 Words ecn_words(const xt_ecn_info& info) {
@@ -125,10 +128,8 @@ Words ecn_words(const xt_ecn_info& info) {
 }
 
 Words mac_words(const xt_mac_info& info) {
-  if (!is_flag(info.invert)) return {};
-  const unsigned char* at = info.srcaddr;
-  return fmt::format("{} --mac-source {:02x}:{:02x}:{:02x}:{:02x}:{:02x}:{:02x}", info.invert != 0 ? " !" : "", at[0],
-                     at[1], at[2], at[3], at[4], at[5]);
+  return invertible(static_cast<std::uint32_t>(info.invert),
+                    fmt::format("--mac-source {:02x}", fmt::join(info.srcaddr, ":")));
 }
 
 Words statistic_words(const xt_statistic_info& info) {
@@ -171,18 +172,13 @@ Words physdev_words(const xt_physdev_info& info) {
 }
 
 Words helper_words(const xt_helper_info& info) {
-  if (!is_flag(info.invert)) return {};
-  return fmt::format("{} --helper {}", info.invert != 0 ? " !" : "", word(text_of(info.name)));
+  return invertible(static_cast<std::uint32_t>(info.invert), "--helper " + word(text_of(info.name)));
 }
 
-Words cpu_words(const xt_cpu_info& info) {
-  if (info.invert > 1) return {};
-  return fmt::format("{} --cpu {}", info.invert != 0 ? " !" : "", info.cpu);
-}
+Words cpu_words(const xt_cpu_info& info) { return invertible(info.invert, fmt::format("--cpu {}", info.cpu)); }
 
 Words tcpmss_words(const xt_tcpmss_match_info& info) {
-  if (!is_flag(info.invert)) return {};
-  return fmt::format("{} --mss {}", info.invert != 0 ? " !" : "", interval(info.mss_min, info.mss_max));
+  return invertible(info.invert, "--mss " + interval(info.mss_min, info.mss_max));
 }
 
 Words string_words(const xt_string_info& info) {
@@ -202,8 +198,7 @@ Words string_words(const xt_string_info& info) {
 }
 
 Words class_words(const xt_cgroup_info_v0& info) {
-  if (info.invert > 1) return {};
-  return fmt::format("{} --cgroup {}", info.invert != 0 ? " !" : "", info.id);
+  return invertible(info.invert, fmt::format("--cgroup {}", info.id));
 }
 
 // A path has a kind of its own, but for that of the root.
@@ -211,10 +206,9 @@ Words cgroup_words(const xt_cgroup_info_v2& info) {
   const bool asks_class = info.has_path == 0 && info.has_classid == 1 && info.invert_path == 0;
   if (asks_class) return class_words({info.classid, info.invert_classid});
   const bool asks_root = info.has_path == 1 && info.has_classid == 0 && info.invert_classid == 0 &&
-                         info.invert_path <= 1 && text_of(info.path) == "/" &&
-                         std::ranges::count(info.path, '\0') == sizeof info.path - 1;
+                         text_of(info.path) == "/" && std::ranges::count(info.path, '\0') == sizeof info.path - 1;
   if (!asks_root) return {};
-  return info.invert_path != 0 ? " ! --path \"/\"" : " --path \"/\"";
+  return invertible(info.invert_path, "--path \"/\"");
 }
 
 Words connbytes_words(const xt_connbytes_info& info) {
@@ -228,8 +222,8 @@ Words connbytes_words(const xt_connbytes_info& info) {
   const std::uint64_t first = inverted ? info.count.to : info.count.from;
   const std::uint64_t last = inverted ? info.count.from : info.count.to;
   const std::string end = last == 0xffffffff ? "" : fmt::format("{}", last);
-  return fmt::format("{} --connbytes {}:{} --connbytes-mode {} --connbytes-dir {}", inverted ? " !" : "", first, end,
-                     *mode, *direction);
+  return invertible(
+      inverted, fmt::format("--connbytes {}:{} --connbytes-mode {} --connbytes-dir {}", first, end, *mode, *direction));
 }
 
 Words connlabel_words(const xt_connlabel_mtinfo& info) {
@@ -250,7 +244,7 @@ Words recent_words(const xt_recent_mtinfo_v1& info) {
                                   {XT_RECENT_UPDATE, "--update"},
                                   {XT_RECENT_REMOVE, "--remove"}};
   const Words action = options_of(info.check_set & ~unsigned{XT_RECENT_MODIFIERS}, actions);
-  if (!action || !is_flag(info.invert) || info.side > XT_RECENT_DEST) return {};
+  if (!action || info.invert > 1 || info.side > XT_RECENT_DEST) return {};
   std::string words = (info.invert != 0 ? " !" : "") + *action;
   if (info.seconds != 0) words += fmt::format(" --seconds {}", info.seconds);
   if ((info.check_set & XT_RECENT_REAP) != 0) words += " --reap";
@@ -268,11 +262,10 @@ struct IcmpInfo {
   std::uint8_t type, first_code, last_code, inverted;
 };
 Words icmp_words(const IcmpInfo& info, const char* option) {
-  if (info.inverted > 1) return {};
-  std::string words = fmt::format("{} --{}-type {}", info.inverted != 0 ? " !" : "", option, info.type);
-  if (info.first_code == 0 && info.last_code == 0xff) return words;
-  if (info.first_code != info.last_code) return {};
-  return words + fmt::format("/{}", info.first_code);
+  const bool any_code = info.first_code == 0 && info.last_code == 0xff;
+  if (!any_code && info.first_code != info.last_code) return {};
+  const std::string code = any_code ? "" : fmt::format("/{}", info.first_code);
+  return invertible(info.inverted, fmt::format("--{}-type {}{}", option, info.type, code));
 }
 Words icmpv4_words(const IcmpInfo& info) {
   if (info.type == 0xff && info.first_code == 0 && info.last_code == 0xff && info.inverted == 0)

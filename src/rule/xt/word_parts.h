@@ -27,8 +27,6 @@ inline std::string word(std::string_view text) {
   return plain ? std::string(text) : in_quotes(text);
 }
 
-inline bool is_flag(int value) { return value == 0 || value == 1; }
-
 // "5", "5:9"
 inline std::string interval(unsigned first, unsigned last) {
   return first == last ? fmt::format("{}", first) : fmt::format("{}:{}", first, last);
