@@ -259,15 +259,21 @@ Address probe_source(const Item& item) {
 // No deadline is beyond what the system's clocks can hold.
 constexpr std::chrono::hours longest_wait(24 * 365);
 
-std::chrono::nanoseconds waiting_time(const Given& given) {
-  const auto time = options::duration({given, given.text});
-  if (time > longest_wait) refuse(given, "a duration of at most 8760h");
+std::chrono::nanoseconds waiting_time(const Item& item) {
+  const auto time = options::duration(item);
+  if (time > longest_wait) refuse(item, "a duration of at most 8760h");
   return time;
 }
 
-void set_probe_timeout(CommandLine& line, const Given& given) {
-  line.config.probe_timeout = waiting_time(given);
-  if (line.config.probe_timeout == std::chrono::nanoseconds(0)) refuse(given, "a duration above 0");
+std::chrono::nanoseconds time_limit(const Item& item) {
+  const auto time = waiting_time(item);
+  if (time == std::chrono::nanoseconds(0)) refuse(item, "a duration above 0");
+  return time;
+}
+
+template <auto Parse>
+std::chrono::milliseconds in_milliseconds(const Item& item) {
+  return std::chrono::ceil<std::chrono::milliseconds>(Parse(item));
 }
 
 // "15021", "15021,5m"
@@ -277,18 +283,8 @@ void set_when_ready(CommandLine& line, const Given& given) {
   WhenReady& awaited = line.when_ready.emplace();
   awaited.port = options::port({given, given.text.substr(0, comma)});
   if (comma == std::string_view::npos) return;
-  awaited.timeout = waiting_time({given.flag, given.text.substr(comma + 1), given.variable});
+  awaited.timeout = waiting_time({given, given.text.substr(comma + 1)});
   if (awaited.timeout == std::chrono::nanoseconds(0)) refuse(given, expected);
-}
-
-void set_confirm(CommandLine& line, const Given& given) {
-  line.confirm = waiting_time(given);
-  if (*line.confirm == std::chrono::nanoseconds(0)) refuse(given, "a duration above 0");
-}
-
-void set_pod_timeout(CommandLine& line, const Given& given) {
-  line.pods.pod_timeout = std::chrono::ceil<std::chrono::milliseconds>(waiting_time(given));
-  if (line.pods.pod_timeout == std::chrono::milliseconds(0)) refuse(given, "a duration above 0");
 }
 
 void set_metrics(CommandLine& line, const Given& given) {
@@ -296,18 +292,10 @@ void set_metrics(CommandLine& line, const Given& given) {
   line.pods.metrics = given.text;
 }
 
-void set_wait(CommandLine& line, const Given& given) {
-  line.applying.lock_wait = std::chrono::ceil<std::chrono::milliseconds>(waiting_time(given));
-}
-
 // One of the choices that the flag has here.
-void set_map_format(CommandLine& line, const Given& given) {
+void set_format(CommandLine& line, const Given& given) {
   constexpr Format formats[] = {Format::text, Format::json, Format::svg};
   line.format = formats[options::choice({given, given.text}, given.flag.choices)];
-}
-
-void set_text_or_json(CommandLine& line, const Given& given) {
-  line.format = options::choice({given, given.text}, given.flag.choices) == 0 ? Format::text : Format::json;
 }
 
 void set_json(CommandLine& line, const Given& given) {
@@ -582,7 +570,7 @@ constexpr Flag flag_table[] = {
     {"when-ready", '\0', {}, Kind::scalar, "PORT[,TIME]", "", "",
      "first wait, 60s, until proxy or ztunnel listens", Group::run, apply, set_when_ready},
     {"confirm", '\0', {}, Kind::scalar, "DURATION", "", "",
-     "roll back unless confirmed in that time", Group::run, apply, set_confirm},
+     "roll back unless confirmed in that time", Group::run, apply, store<&CommandLine::confirm, time_limit>},
     {"probe", '\0', {}, Kind::boolean, "", "", "",
      "try real connections, too", Group::run, verify, boolean<&CommandLine::probe>},
     {"clean", '\0', {}, Kind::boolean, "", "", "",
@@ -635,11 +623,11 @@ constexpr Flag flag_table[] = {
     {"metrics", '\0', {}, Kind::text, "FILE", "", "",
      "write metrics for node_exporter's textfiles", Group::run, pods, set_metrics},
     {"pod-timeout", '\0', {}, Kind::scalar, "DURATION", "", "5s",
-     "time limit for each pod", Group::run, pods, set_pod_timeout},
+     "time limit for each pod", Group::run, pods, store<&PodsOptions::pod_timeout, in_milliseconds<time_limit>>},
     {"records", '\0', {}, Kind::text, "PATH", "", "/run/sidetrack/pods",
      "the CNI plugin's records", Group::run, CommandSet(pods) | cni, absolute_path<&PodsOptions::records>},
     {"wait", '\0', {}, Kind::scalar, "DURATION", "", "30s",
-     "how long to wait for other writers", Group::run, CommandSet(apply) | clean, set_wait},
+     "how long to wait for other writers", Group::run, CommandSet(apply) | clean, store<&ApplyOptions::lock_wait, in_milliseconds<waiting_time>>},
 
     {"uid", '\0', {}, Kind::scalar, "UID", "", "0",
      "uid of the sender", Group::packet, explain, value<&PacketOptions::uid, options::id>},
@@ -682,9 +670,9 @@ constexpr Flag flag_table[] = {
     {"format", '\0', {}, Kind::choice, "FORMAT", "text|nft|json|svg", "text",
      "the format of the result", Group::output, CommandSet(apply) | render, choice<&CommandLine::format>},
     {"format", '\0', {}, Kind::choice, "FORMAT", "text|json", "text",
-     "the format of the result", Group::output, printing, set_text_or_json},
+     "the format of the result", Group::output, printing, set_format},
     {"format", '\0', {}, Kind::choice, "FORMAT", "text|json|svg", "text",
-     "the format of the result", Group::output, in_pictures, set_map_format},
+     "the format of the result", Group::output, in_pictures, set_format},
     {"json", '\0', {}, Kind::boolean, "", "", "", "--format json", Group::output, CommandSet(apply) | render | in_pictures | printing, set_json},
     {"effect", '\0', {}, Kind::boolean, "", "", "",
      "compare by effect: which packets differ", Group::run, diff, boolean<&CommandLine::effect>},
@@ -702,7 +690,7 @@ constexpr Flag flag_table[] = {
      "the port that validation connects to", Group::istio, CommandSet(apply) | verify,
      value<&Config::probe_port, options::port>},
     {"probe-timeout", '\0', {"PROBE_TIMEOUT"}, Kind::scalar, "DURATION", "", "5s",
-     "the time limit of validation", Group::istio, CommandSet(apply) | verify, set_probe_timeout},
+     "the time limit of validation", Group::istio, CommandSet(apply) | verify, store<&Config::probe_timeout, time_limit>},
     {"skip-rule-apply", '\0', {"SKIP_RULE_APPLY"}, Kind::boolean, "", "", "",
      "install nothing", Group::istio, apply, boolean<&CommandLine::skip_rule_apply>},
     {"run-validation", '\0', {"RUN_VALIDATION"}, Kind::boolean, "", "", "",
