@@ -8,7 +8,6 @@
 namespace sidetrack::space {
 namespace {
 
-constexpr std::size_t usual_legs = 32;
 constexpr std::size_t few_intervals = 32;  // so many are made anew sooner than they are kept in mind
 
 }  // namespace
@@ -29,7 +28,6 @@ Cell::Cell(const Universe& universe, Sets& sets, Diagrams& diagrams, ChainPaths&
   for (std::size_t i = 0; i < field_count; ++i) whole_[i] = sets_.of({universe_.domain(static_cast<Field>(i), family)});
   for (const Field field : {Field::way, Field::family, Field::state})
     whole_[index(field)] = sets_.single(point_[index(field)]);
-  legs_.reserve(usual_legs);
   Leg& first = legs_.emplace_back();
   first.box = whole_;
   first.decided = true;
