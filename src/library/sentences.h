@@ -15,7 +15,8 @@ namespace sidetrack {
 
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
-// apply: "installed 18 rules in nat (ipv4) through iptables-nft in 0.8 ms". Without a time it is left out.
+// apply: "installed 18 rules in nat (ipv4) through iptables-nft in 0.8 ms". Without a time, nothing says how long it
+// took.
 [[nodiscard]] std::string applied(const ApplyResult& result, std::optional<Milliseconds> took = {});
 // apply --check: "the kernel would accept 18 rules in nat (ipv4) through iptables-nft; nothing was changed"
 [[nodiscard]] std::string checked(const ApplyResult& result);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What is installed, for a person to read. Pure functions over what was read back.
+// Writes what is installed, for a person to read. Pure functions over what was read back.
 #pragma once
 
 #include <span>

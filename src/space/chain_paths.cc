@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t most_views = 64;
 constexpr std::size_t most_paths = 1U << 20;
 
-// By what they do; which rule it was that captured a packet is part of its state.
+// Tells whether both do the same to a packet. Rules that capture never do: which one it was is part of the state.
 bool does_alike(const RuleInChain& a, const RuleInChain& b) {
   const Target& one = a.rule->rule.target;
   const Target& other = b.rule->rule.target;

@@ -90,13 +90,13 @@ class Diagrams {
   [[nodiscard]] Node mapped(Node root, const std::function<Leaf(Leaf)>& change);
   // The two laid over each other.
   [[nodiscard]] Node combined(Node a, Node b, const std::function<Leaf(Leaf, Leaf)>& combine);
-  // Of packets that are in a set: yes, no.
+  // Combine sets of packets: yes says that a packet is in one, no that it is not.
   [[nodiscard]] Node all_of(Node a, Node b);
   [[nodiscard]] Node any_of(Node a, Node b);
   [[nodiscard]] Node without(Node set, Node part);
-  // Uncovered outside the set.
+  // Returns the diagram with nothing known of packets outside the set.
   [[nodiscard]] Node within(Node set, Node root);
-  // The other one wherever the first is uncovered.
+  // Returns the first one, and the other wherever that is uncovered.
   [[nodiscard]] Node overlaid(Node first, Node then);
   // Each part of the box once, as disjoint boxes.
   void for_each(Node root, const Box& within, const std::function<void(const Box&, Leaf)>& one);

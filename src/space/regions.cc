@@ -71,7 +71,7 @@ struct Regions::Followed {
   Point point{};
   std::vector<Leg> legs;
   Leaf end = uncovered;  // of the last leg; uncovered: such packets were followed from the last state on
-  // The leg's path, and another one by which they go on alike.
+  // Returns the end by another path than that of the leg, by which packets go on alike.
   [[nodiscard]] Leaf end_by(Regions& regions, const ChainPath& path, const ChainPath& other) const {
     const Decision& decision = regions.decision(end);
     if (decision.step == nullptr || decision.inherited) return end;
