@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <utility>
@@ -116,18 +118,17 @@ bool is_word(const Json& value) {
 
 // What fits on a line stands on one, and each rule and each list of words does, however long: a change of rules then
 // reads as what it is.
-std::string laid_out(const Json& value, std::size_t indent, bool alone) {
-  constexpr std::size_t widest = 120;
+std::string lines_of(const Json& value, std::size_t indent, bool alone) {
   const bool words = value.is_array() && std::ranges::all_of(value, is_word);
   const bool is_one = !value.is_structured() || alone || words;
   std::string line;
-  if (add_line(value, is_one ? ~std::size_t{0} : widest - std::min(widest, indent), line)) return line;
+  if (add_line(value, is_one ? ~std::size_t{0} : widest_line - std::min(widest_line, indent), line)) return line;
   const std::string margin(indent + 2, ' ');
   std::string text;
   for (const auto& [key, item] : value.items()) {
     text += (text.empty() ? "\n" : ",\n") + margin;
     if (value.is_object()) text += Json(key).dump() + ": ";
-    text += laid_out(item, indent + 2, value.is_array() && item.is_object() && item.contains("rule"));
+    text += lines_of(item, indent + 2, value.is_array() && item.is_object() && item.contains("rule"));
   }
   const std::string end = "\n" + std::string(indent, ' ');
   return value.is_object() ? "{" + text + end + "}" : "[" + text + end + "]";
@@ -136,27 +137,18 @@ std::string laid_out(const Json& value, std::size_t indent, bool alone) {
 }  // namespace
 
 std::string dumped(Json document, Lines lines) {
+  if (lines == Lines::many) return laid_out(std::move(document), 0) + "\n";
   make_valid(document);
-  return printable_json(lines == Lines::one ? document.dump() : laid_out(document, 0, false)) + "\n";
+  return printable_json(document.dump()) + "\n";
 }
 
-JsonList::JsonList(std::string_view name, const std::function<void(std::string_view)>& write)
-    : write_(write), text_("{" + Json(name).dump() + ": [") {}
-
-void JsonList::add(Json item) {
-  constexpr std::size_t block = 65536;
-  constexpr std::size_t indent = 2;
-  make_valid(item);
-  text_ += std::exchange(is_empty_, false) ? "\n" : ",\n";
-  text_ += std::string(indent, ' ') + printable_json(laid_out(item, indent, false));
-  if (text_.size() < block) return;
-  write_(text_);
-  text_.clear();
+std::string laid_out(Json value, std::size_t indent) {
+  make_valid(value);
+  return printable_json(lines_of(value, indent, false));
 }
 
-void JsonList::end() {
-  text_ += is_empty_ ? "]}\n" : "\n]}\n";
-  write_(text_);
+std::string member_text(std::string_view key, Json value, std::size_t indent) {
+  return fmt::format("{}: {}", Json(key).dump(), laid_out(std::move(value), indent));
 }
 
 Json obstacles_json(std::span<const Obstacle> obstacles) {

@@ -2,7 +2,6 @@
 // The pieces that the JSON documents share.
 #pragma once
 
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -27,17 +26,9 @@ using Json = nlohmann::ordered_json;
 enum class Lines : bool { one, many };
 [[nodiscard]] std::string dumped(Json document, Lines lines = Lines::many);
 
-// A document of one list, {"NAME": […]}, that is written item by item.
-class JsonList {
- public:
-  JsonList(std::string_view name, const std::function<void(std::string_view)>& write);
-  void add(Json item);
-  void end();  // once, after the last item
-
- private:
-  const std::function<void(std::string_view)>& write_;
-  std::string text_;
-  bool is_empty_ = true;
-};
+// The pieces of a document that is written piece by piece, laid out as dumped() does at that indent.
+inline constexpr std::size_t widest_line = 120;
+[[nodiscard]] std::string laid_out(Json value, std::size_t indent);
+[[nodiscard]] std::string member_text(std::string_view key, Json value, std::size_t indent);  // "key": value
 
 }  // namespace sidetrack

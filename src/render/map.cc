@@ -5,19 +5,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "mesh/catalogue.h"
 #include "mesh/describe.h"
 #include "mesh/other_meshes.h"
 #include "model/printable.h"
-#include "render/json_parts.h"
 #include "render/layout.h"
 #include "render/map_parts.h"
-#include "rule/iptables.h"
-#include "space/forwarded.h"
-#include "walk/in_flight.h"
 
 namespace sidetrack {
 namespace {
@@ -26,10 +21,6 @@ using namespace space;
 
 constexpr std::size_t shown_of_set = 8;
 
-constexpr std::string_view field_names[field_count] = {  // as PacketField
-    "way",    "family",      "state", "protocol", "interface", "destination", "destination_port",
-    "source", "source_port", "uid",   "gid",      "mark",      "cgroup"};
-constexpr std::string_view kind_names[] = {"lands", "leaves", "forwarded", "dropped", "unroutable", "unknown"};
 constexpr std::string_view state_names[] = {"new", "established", "invalid"};
 
 template <typename Text>
@@ -342,70 +333,6 @@ std::string map_text(Regions& regions, std::size_t side, const MapOptions& optio
         "(--json has them).\n";
   }
   return text;
-}
-
-Json box_json(Regions& regions, const Box& box) {
-  const Family family = family_of(regions.sets(), box);
-  const auto way = static_cast<Direction>(regions.sets().intervals(box[index(Field::way)]).front().first);
-  const Box whole = regions.everything(way, family);
-  Json made = Json::object();
-  for (std::size_t i = 0; i < field_count; ++i) {
-    const auto field = static_cast<Field>(i);
-    const bool always = field <= Field::family;  // a region has one way and one family
-    if (!always && box[i] == whole[i]) continue;
-    const auto values = values_of(regions.universe(), regions.sets().intervals(box[i]), field, family);
-    made[field_names[i]] = always ? Json(values.front()) : Json(values);
-  }
-  return made;
-}
-
-namespace {
-
-Json step_json(const Step* step) {
-  if (step == nullptr) return nullptr;
-  Json made{{"backend", name(step->backend)}, {"table", step->table}, {"chain", step->chain}};
-  if (step->live == nullptr) {
-    made["policy"] = "drop";
-    return made;
-  }
-  const Reason reason = describe_live(*step->live);
-  made["number"] = step->number;
-  made["rule"] = iptables_words(step->live->rule);
-  made["flag"] = reason.flag;
-  made["reason"] = reason.sentence;
-  return made;
-}
-
-Json decision_json(const Decision& decision) {
-  return {{"ending", ending_text(decision.ending)},
-          {"kind", kind_names[static_cast<std::size_t>(decision.ending.kind)]},
-          {"by", step_json(decision.step)}};
-}
-
-}  // namespace
-
-void write_map_json(Regions& regions, std::size_t side, const MapOptions& options,
-                    const std::function<void(std::string_view)>& write) {
-  std::vector<Box> boxes;
-  for (const Direction way : options.ways) {
-    for (const Family family : options.families.list()) boxes.push_back(regions.everything(way, family));
-  }
-  if (options.ways.empty() && options.forwarded) boxes = forwarded(regions, regions.side(side).pod);
-  JsonList list("regions", write);
-  std::map<Leaf, Json> decided;  // what is said of a decision
-  const Regions::Node root = regions.of(side, boxes);
-  for (const Box& whole : boxes) {
-    regions.diagrams().for_each(root, whole, [&](const Box& box, Leaf leaf) {
-      if (leaf == no_such_packet) return;
-      Json& known = decided[leaf];
-      if (known.empty()) known = decision_json(regions.decision(leaf));
-      Json item{{"packets", box_json(regions, box)}};
-      item.update(known);
-      item["witness"] = explain_words(regions.universe().packet(regions.example(box)));
-      list.add(std::move(item));
-    });
-  }
-  list.end();
 }
 
 }  // namespace sidetrack
