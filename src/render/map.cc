@@ -246,16 +246,19 @@ std::vector<MapRow> rows_of(Regions& regions, const Section& section, bool& left
   }
   rows.push_back({lines.empty() ? "everything" : "everything but what follows", ending_text(section.rest.ending),
                   why(section.rest), fate_of(section.rest.ending)});
-  for (const Line* line : lines)
-    rows.push_back({box_words(regions, line->box, section.rest.box), ending_text(line->ending), why(*line),
-                    fate_of(line->ending)});
+  for (const Line* line : lines) {
+    const std::string_view but = line->has_exceptions ? ", but what follows" : "";
+    rows.push_back({fmt::format("{}{}", box_words(regions, line->box, section.rest.box), but),
+                    ending_text(line->ending), why(*line), fate_of(line->ending)});
+  }
   return rows;
 }
 
 // Sections that read alike are one.
 std::vector<MapSection> headings(Regions& regions, std::size_t side, const MapOptions& options, bool& left_out) {
   std::vector<MapSection> all;
-  for (const Section& section : sections(regions, side, {.ways = options.ways, .forwarded = options.forwarded})) {
+  for (const Section& section :
+       sections(regions, side, {.ways = options.ways, .forwarded = options.forwarded, .exceptions = true})) {
     if (!options.families.contains(section.family)) continue;
     const std::string protocol(protocol_words(section.protocol));
     std::vector<MapRow> rows = rows_of(regions, section, left_out);

@@ -10,12 +10,13 @@
 
 namespace sidetrack::space {
 
-// All packets of the box end so; fields that do not matter are whole.
+// All packets of the box end so, except for those of lines that follow it; fields that do not matter are whole.
 struct Line {
   Box box{};
   Ending ending;
   std::vector<const Step*> steps;  // what decides about it, about the largest part first; empty: not all by rules
   double share = 0;                // of the section
+  bool has_exceptions = false;     // some of the lines that follow end otherwise
 };
 
 // One way, family and protocol.
@@ -28,14 +29,18 @@ struct Section {
   std::vector<Line> lines;
 };
 
-// The box with each field as large as it can be within the whole one, where nothing but leaves that pass is in it.
+// The box with each field as large as it can be within the whole one, where nothing but leaves that pass is in it; of
+// those fields that are worth it.
 [[nodiscard]] Box widened(Regions& regions, Regions::Node root, Box box, const Box& whole,
-                          const std::function<bool(Leaf)>& passes);
+                          const std::function<bool(Leaf)>& passes,
+                          const std::function<bool(Field, const Box&)>& is_worth_it = {});
 
 struct SectionOptions {
   std::vector<Direction> ways;
   bool forwarded = true;  // and what the pod forwards
   bool plain = false;     // only by sockets that choose neither mark nor address, and by interfaces with addresses
+  // Where there are many lines, some may have exceptions; otherwise all packets of each line end alike.
+  bool exceptions = false;
   // A leaf that ends for the caller's purpose as this one does, the same for all of a kind.
   std::function<Leaf(Leaf)> like = [](Leaf leaf) { return leaf; };
 };

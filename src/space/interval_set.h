@@ -34,6 +34,8 @@ class Sets {
   Id single(Value value) { return of({{value, value}}); }
   [[nodiscard]] const Intervals& intervals(Id set) const { return *sets_[set]; }
   [[nodiscard]] Value lowest(Id set) const { return hulls_[set].all.first; }  // of one that is not empty
+  // From the lowest value to the highest, of one that is not empty.
+  [[nodiscard]] const Interval& hull(Id set) const { return hulls_[set].all; }
 
   Id intersection(Id a, Id b);  // what is in both
   Id difference(Id a, Id b);    // what is in a alone
