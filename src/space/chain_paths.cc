@@ -191,7 +191,8 @@ class ChainPaths::Build {
     Node holds = Diagrams::whole(known_yes);
     for (const Match& match : rule.matches) {
       const Node one = of_match(entry, match);
-      holds = diagrams_.combined(holds, one, [](Leaf a, Leaf b) { return std::min(a, b); });
+      const bool is_first = holds == Diagrams::whole(known_yes);
+      holds = is_first ? one : diagrams_.combined(holds, one, [](Leaf a, Leaf b) { return std::min(a, b); });
       if (holds == Diagrams::whole(known_no)) break;
     }
     if (holds == Diagrams::whole(known_no)) return meets_state ? std::optional(Diagrams::whole(none)) : std::nullopt;

@@ -43,8 +43,8 @@ class FamilyRules {
   // be among those that are not understood.
   enum class Tracking : std::uint8_t { no, unknown, yes };
   [[nodiscard]] Tracking tracking() const { return tracking_; }
-  // What is found out once for all packets: why neighbour discovery at a device may fail; empty: it does not.
-  [[nodiscard]] std::map<std::string, std::string>& discovery() { return discovery_; }
+  // What is found out once for all packets: why a neighbour at a device may not be found; empty: it is.
+  [[nodiscard]] std::map<std::string, std::string>& why_no_neighbour() { return why_no_neighbour_; }
   // How many possible paths of one packet are followed. Where one has had more, few of each other one.
   static constexpr std::size_t many_paths = 500;
   [[nodiscard]] std::size_t& most_paths() { return most_paths_; }
@@ -61,7 +61,7 @@ class FamilyRules {
   Tracking tracking_ = Tracking::no;
   std::map<std::pair<Hook, std::string>, std::vector<Call>> at_;
   std::map<Hook, std::vector<Call>> of_nat_;
-  std::map<std::string, std::string> discovery_;
+  std::map<std::string, std::string> why_no_neighbour_;
   std::size_t most_paths_ = many_paths;
 };
 

@@ -86,7 +86,7 @@ void PacketWalk::look_for_neighbour() {
   if (!goes_on && kind != Outcome::Kind::lands) return;
   const std::string device = goes_on ? packet_.trace.outcome.interface : asked_.interface;
   if (device.empty() || device == "lo" || (!goes_on && asked_.direction != Direction::in)) return;
-  const std::string reason = packet_.family == Family::ipv4 ? rules_of_arp(rules_.live()) : discovery(device);
+  const std::string& reason = why_no_neighbour(device);
   if (reason.empty()) return;
   Fork fork{"a neighbour may not be found: " + reason,
             fmt::format("whether a neighbour at {} is found: {}", device, reason),
@@ -97,9 +97,10 @@ void PacketWalk::look_for_neighbour() {
   if (found == 0U) packet_.drop("no neighbour is found");
 }
 
-const std::string& PacketWalk::discovery(const std::string& device) {
-  const auto [known, added] = rules_.discovery().try_emplace(device);
-  if (added) known->second = outcome_of_discovery(device);
+const std::string& PacketWalk::why_no_neighbour(const std::string& device) {
+  const auto [known, added] = rules_.why_no_neighbour().try_emplace(device);
+  if (added)
+    known->second = packet_.family == Family::ipv4 ? rules_of_arp(rules_.live()) : outcome_of_discovery(device);
   return known->second;
 }
 

@@ -155,7 +155,7 @@ class PacketWalk {
   // The next hop is found by ARP, or by neighbour discovery, which passes the rules of IPv6 as any packet does.
   // What is found already is known for a while.
   void look_for_neighbour();
-  const std::string& discovery(const std::string& device);
+  const std::string& why_no_neighbour(const std::string& device);
   std::string outcome_of_discovery(const std::string& device);
 
   // ---- packet_key.cc: for who observes
