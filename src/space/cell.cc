@@ -12,13 +12,14 @@ constexpr std::size_t few_intervals = 32;  // so many are made anew sooner than 
 
 }  // namespace
 
-Cell::Cell(const Universe& universe, Sets& sets, Diagrams& diagrams, ChainPaths& paths, Known& known, States& states,
-           const Point& point, const Packet& packet, States::Number target)
+Cell::Cell(const Universe& universe, Sets& sets, Diagrams& diagrams, ChainPaths& paths, Known& known, KnownSteps& steps,
+           States& states, const Point& point, const Packet& packet, States::Number target)
     : universe_(universe),
       sets_(sets),
       diagrams_(diagrams),
       paths_(paths),
       known_(known),
+      steps_(steps),
       states_(states),
       target_(target),
       is_past_target_(target == States::start),
@@ -40,7 +41,7 @@ bool Cell::checkpoint(const Checkpoint& checkpoint) {
   if (leg_ == legs_.size()) {
     Leg& before = legs_.back();
     const bool left_alone = checkpoint.left_alone && *checkpoint.left_alone >= before.steps;
-    if (left_alone) before.left_alone = checkpoint.trace.steps[*checkpoint.left_alone];
+    if (left_alone) before.left_alone = steps_.of(checkpoint.trace.steps[*checkpoint.left_alone]);
     Leg& leg = legs_.emplace_back();
     leg.from = state;
     leg.box = whole_;

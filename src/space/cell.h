@@ -8,6 +8,7 @@
 
 #include "space/chain_paths.h"
 #include "space/diagram.h"
+#include "space/known_steps.h"
 #include "space/states.h"
 #include "walk/explain.h"
 #include "walk/match.h"
@@ -21,9 +22,9 @@ struct Leg {
   Box box{};  // all packets that go from there to the same state,
   // and have these leaves of the chains on the way, whose rules are not in the box.
   std::vector<std::pair<Diagrams::Node, Leaf>> paths;
-  std::size_t steps = 0;           // of the trace, before it
-  std::optional<Step> left_alone;  // by the last rule of it that does so
-  bool decided = false;            // see Checkpoint, where it begins
+  std::size_t steps = 0;             // of the trace, before it
+  const Step* left_alone = nullptr;  // by the last rule of it that does so
+  bool decided = false;              // see Checkpoint, where it begins
 };
 
 // Hears what is asked of a packet that is followed: those that answer alike go the same way. Its way, family and state
@@ -36,8 +37,8 @@ class Cell : public Observer {
   // Sets of matches that were worked out for one packet serve the next.
   using Known = std::unordered_map<const Match*, Sets::Id>;
 
-  Cell(const Universe& universe, Sets& sets, Diagrams& diagrams, ChainPaths& paths, Known& known, States& states,
-       const Point& point, const Packet& packet, States::Number target);
+  Cell(const Universe& universe, Sets& sets, Diagrams& diagrams, ChainPaths& paths, Known& known, KnownSteps& steps,
+       States& states, const Point& point, const Packet& packet, States::Number target);
 
   [[nodiscard]] std::vector<Leg> take_legs() {
     exclude_all();
@@ -90,6 +91,7 @@ class Cell : public Observer {
   Diagrams& diagrams_;
   ChainPaths& paths_;
   Known& known_;
+  KnownSteps& steps_;
   States& states_;
   const States::Number target_;  // it is followed from there on, up to a state where that was done before
   bool is_past_target_;

@@ -15,13 +15,18 @@ constexpr std::size_t few_pairs = 64;           // of edges: the results of aski
 constexpr std::size_t few_parts = 8;            // which most cells have
 constexpr Sets::Id every_value = ~Sets::Id{0};  // of a field that is not looked at yet
 
-std::size_t hash_of(std::size_t level, std::span<const Diagrams::Edge> edges) {
+std::uint32_t hash_of(std::size_t level, std::span<const Diagrams::Edge> edges) {
   std::uint64_t made = level;
   for (const Diagrams::Edge& edge : edges) {
     made = (made ^ (std::uint64_t{edge.values} << 32 | edge.to)) * 0x9e3779b97f4a7c15U;
     made ^= made >> 29;
   }
-  return made;
+  return static_cast<std::uint32_t>(made ^ made >> 32);
+}
+
+bool has_part(const Diagrams::PartOf& part_of, Leaf leaf) {
+  const auto place = Diagrams::place_in(part_of, leaf);
+  return place != part_of.end() && place->first == leaf;
 }
 
 }  // namespace
@@ -31,7 +36,11 @@ void refuse_more_regions() {
                        "ask for one packet: sidetrack explain");
 }
 
-std::span<const Diagrams::Edge> Diagrams::kept(std::span<const Edge> edges) {
+Diagrams::PartOf::const_iterator Diagrams::place_in(const PartOf& part_of, Leaf leaf) {
+  return std::ranges::lower_bound(part_of, leaf, {}, &PartOf::value_type::first);
+}
+
+const Diagrams::Edge* Diagrams::kept(std::span<const Edge> edges) {
   if (free_in_block_ < edges.size()) {
     free_in_block_ = std::max(block_size, edges.size());
     blocks_.push_back(std::make_unique<Edge[]>(free_in_block_));
@@ -41,7 +50,7 @@ std::span<const Diagrams::Edge> Diagrams::kept(std::span<const Edge> edges) {
   Edge* const first = end_of_block_;
   end_of_block_ = std::ranges::copy(edges, first).out;
   free_in_block_ -= edges.size();
-  return {first, edges.size()};
+  return first;
 }
 
 void Diagrams::grow_table() {
@@ -79,16 +88,17 @@ Diagrams::Node Diagrams::node_of(std::size_t level, std::size_t base) {
   // The lowest values first, which is what all parts are told by.
   std::sort(first, last, [&](const Edge& a, const Edge& b) { return sets_.lowest(a.values) < sets_.lowest(b.values); });
   const std::span<const Edge> edges(first, last);
-  const std::size_t hash = hash_of(level, edges);
+  const std::uint32_t hash = hash_of(level, edges);
   if (2 * (nodes_.size() + 1) > table_.size()) grow_table();
   std::size_t at = hash & (table_.size() - 1);
   for (; table_[at] != 0; at = (at + 1) & (table_.size() - 1)) {
     const Inner& inner = nodes_[table_[at] - 1];
-    if (inner.hash == hash && inner.level == level && std::ranges::equal(inner.edges, edges)) break;
+    if (inner.hash == hash && inner.level == level && std::ranges::equal(inner.edges(), edges)) break;
   }
   if (table_[at] == 0) {
     if (bytes() + sets_.bytes() > most_bytes) refuse_more_regions();
-    nodes_.push_back({kept(edges), level, hash});
+    nodes_.push_back({kept(edges), hash, static_cast<std::uint32_t>(edges.size()) & most_edges,
+                      static_cast<std::uint32_t>(level) & 0xf});
     table_[at] = static_cast<Node>(nodes_.size());
   }
   scratch_.resize(base);
@@ -302,7 +312,7 @@ class Diagrams::Walk {
     if (!added) return found->second;
     std::vector<std::uint32_t> all;
     if (is_leaf(by)) {
-      if (const auto part = part_of_->find(leaf(by)); part != part_of_->end()) all.push_back(part->second);
+      if (has_part(*part_of_, leaf(by))) all.push_back(place_in(*part_of_, leaf(by))->second);
     } else {
       for (const Edge& edge : diagrams_.edges(by)) {
         const std::vector<std::uint32_t>& more = numbers(edge.to);
@@ -359,7 +369,7 @@ Diagrams::Node Diagrams::after(Node known, Node by, std::span<const Part> parts,
     const Node inside = combined_until(
         parts.front().inside, by,
         [](Node in, Node) { return in == whole(no) ? std::optional(whole(none)) : std::nullopt; },
-        [&](Leaf in, Leaf leaf) { return in == yes && part_of.contains(leaf) ? leaf : none; });
+        [&](Leaf in, Leaf leaf) { return in == yes && has_part(part_of, leaf) ? leaf : none; });
     const Node made = combined_until(
         inside, parts.front().other,
         [&](Node path, Node other) -> std::optional<Node> {
@@ -401,7 +411,7 @@ std::vector<Diagrams::Node> Diagrams::split(Node region, Node by, std::span<cons
     return {combined_until(
         all_of(region, parts.front().inside), by,
         [](Node in, Node) { return in == whole(no) ? std::optional(in) : std::nullopt; },
-        [&](Leaf in, Leaf leaf) { return in == yes && part_of.contains(leaf) ? yes : no; })};
+        [&](Leaf in, Leaf leaf) { return in == yes && has_part(part_of, leaf) ? yes : no; })};
   }
   std::vector<Part> insides;  // what they lead to does not matter
   for (const Part& part : parts) insides.push_back({part.inside, nothing()});
@@ -538,6 +548,12 @@ Diagrams::Node Diagrams::any_of(Node a, Node b) {
     return {};
   };
   return combined_until(a, b, stop, [](Leaf one, Leaf other) { return std::max(one, other); });
+}
+
+// In a balanced tree: adding one after the other would take as long as their number squared.
+Diagrams::Node Diagrams::any_of(std::span<const Node> all) {
+  if (all.size() <= 1) return all.empty() ? whole(no) : all.front();
+  return any_of(any_of(all.first(all.size() / 2)), any_of(all.subspan(all.size() / 2)));
 }
 
 Diagrams::Node Diagrams::without(Node set, Node part) {

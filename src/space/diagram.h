@@ -70,7 +70,10 @@ class Diagrams {
     Node inside;
     Node other;
   };
-  using PartOf = std::unordered_map<Leaf, std::uint32_t>;  // by leaves of `by`; those that are missing are in none
+  // By leaves of `by`, in order; those that are missing are in none.
+  using PartOf = std::vector<std::pair<Leaf, std::uint32_t>>;
+  // Returns where the leaf is, or belongs.
+  [[nodiscard]] static PartOf::const_iterator place_in(const PartOf& part_of, Leaf leaf);
   struct Change {
     std::function<Leaf(Leaf by, Leaf other)> of;
     std::function<bool(Leaf by)> keeps;  // each leaf of the other as it is
@@ -93,6 +96,7 @@ class Diagrams {
   // Combine sets of packets: yes says that a packet is in one, no that it is not.
   [[nodiscard]] Node all_of(Node a, Node b);
   [[nodiscard]] Node any_of(Node a, Node b);
+  [[nodiscard]] Node any_of(std::span<const Node> all);
   [[nodiscard]] Node without(Node set, Node part);
   // Returns the diagram with nothing known of packets outside the set.
   [[nodiscard]] Node within(Node set, Node root);
@@ -107,7 +111,7 @@ class Diagrams {
   // The values that the field may have, with the others as in the box, for nothing but leaves that pass.
   [[nodiscard]] Sets::Id allowed(Node root, const Box& box, Field field, const std::function<bool(Leaf)>& passes);
 
-  [[nodiscard]] std::span<const Edge> edges(Node node) const { return nodes_[node].edges; }
+  [[nodiscard]] std::span<const Edge> edges(Node node) const { return nodes_[node].edges(); }
   [[nodiscard]] std::size_t level(Node node) const { return is_leaf(node) ? field_count : nodes_[node].level; }
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
   [[nodiscard]] std::size_t bytes() const { return bytes_ + nodes_.size() * (sizeof(Inner) + 2 * sizeof(Node)); }
@@ -115,16 +119,20 @@ class Diagrams {
  private:
   static constexpr Node is_leaf_bit = 1U << 31;
 
-  struct Inner {
-    std::span<const Edge> edges;
-    std::size_t level;
-    std::size_t hash;
+  static constexpr std::uint32_t most_edges = (1U << 28) - 1;  // of a node: more than there is room for
+  struct Inner {                                               // there are millions
+    const Edge* first;
+    std::uint32_t hash;
+    std::uint32_t count : 28;
+    std::uint32_t level : 4;
+    static_assert(field_count < 1U << 4);
+    [[nodiscard]] std::span<const Edge> edges() const { return {first, count}; }
   };
   class Walk;
 
   // Of the edges above `base` in scratch_, which are taken away; those to one node are joined.
   Node node_of(std::size_t level, std::size_t base);
-  std::span<const Edge> kept(std::span<const Edge> edges);
+  const Edge* kept(std::span<const Edge> edges);
   void grow_table();
   Sets::Id domain(std::size_t level, Family family);
   // `stop` returns what becomes of all below two nodes where that is known without looking at it.

@@ -19,16 +19,16 @@
 namespace sidetrack::space {
 namespace {
 
-// The step with the rule of the other path at the same place; nothing: it is no rule of this one.
-std::optional<Step> in_place_of(const Step& step, const ChainPath& path, const ChainPath& other) {
+// Returns the step with the rule of the other path at the same place, or the same one if it is no rule of this path.
+const Step* in_place_of(const Step& step, const ChainPath& path, const ChainPath& other, KnownSteps& known) {
   const auto place = std::ranges::find(path.rules.rbegin(), path.rules.rend(), step.live, &RuleInChain::rule);
-  if (place == path.rules.rend()) return {};
+  if (place == path.rules.rend()) return &step;
   const RuleInChain& there = other.rules[static_cast<std::size_t>(path.rules.rend() - place - 1)];
   Step made = step;
   made.live = there.rule;
   made.in = there.in;
   made.number = there.rule->number;
-  return made;
+  return known.of(made);
 }
 
 std::vector<Side> with_joined_rules(std::vector<Side> sides) {
@@ -75,16 +75,15 @@ struct Regions::Followed {
   [[nodiscard]] Leaf end_by(Regions& regions, const ChainPath& path, const ChainPath& other) const {
     const Decision& decision = regions.decision(end);
     if (decision.step == nullptr || decision.inherited) return end;
-    const auto step = in_place_of(*decision.step, path, other);
-    return step ? regions.leaf_of(decision.ending, &*step, false) : end;
+    return regions.leaf_of(decision.ending, in_place_of(*decision.step, path, other, regions.steps_), false);
   }
 };
 
 // What becomes of packets of one path through the chain that is asked first.
 struct Regions::Passing {
-  std::optional<Leaf> end;         // there
-  std::optional<Step> left_alone;  // by that rule, if they go on
-  bool inherits = false;           // the reason of those before, if none is found further on
+  std::optional<Leaf> end;           // there
+  const Step* left_alone = nullptr;  // by that rule, if they go on
+  bool inherits = false;             // the reason of those before, if none is found further on
 };
 
 // Where packets go from one state on, by the diagram of the chain that is asked first, if one is.
@@ -93,7 +92,11 @@ struct Regions::Transition {
   std::vector<Diagrams::Part> parts;
   std::vector<std::optional<States::Number>> next;  // of the parts; nothing: they end
   Diagrams::PartOf part_of;
-  std::unordered_map<Leaf, Passing> passing;  // by leaves of `by`
+  std::vector<Passing> passing;  // of the leaves in part_of
+  [[nodiscard]] std::size_t bytes() const {
+    return sizeof *this + parts.size() * (sizeof(Diagrams::Part) + sizeof next.front()) +
+           part_of.size() * (sizeof part_of.front() + sizeof(Passing));
+  }
 };
 
 struct Regions::State {
@@ -167,11 +170,7 @@ Leaf Regions::leaf_of(Ending ending, const Step* step, bool inherited) {
   if (step != nullptr) reason = {*like, step->live, step->in, step->number, inherited};
   const auto [known, is_new] = by_reason_.try_emplace(reason, made);
   if (!is_new) return known->second;
-  if (step != nullptr) {
-    name_chain(steps_.emplace_back(*step));
-    step = &steps_.back();
-  }
-  decisions_.push_back({std::move(ending), step, inherited});
+  decisions_.push_back({std::move(ending), step == nullptr ? nullptr : steps_.of(*step), inherited});
   endings_.push_back(*like);
   return made;
 }
@@ -189,7 +188,7 @@ Regions::Followed Regions::follow(const Point& point, Pod& pod, States::Number t
   ++followed_;
   // Those of icmp too, for whose nobody asks: so it comes to the states of others.
   const Packet packet = universe_.packet_with_ports(point);
-  Cell cell(universe_, sets_, diagrams_, paths_, known_, pod.states, point, packet, target);
+  Cell cell(universe_, sets_, diagrams_, paths_, known_, steps_, pod.states, point, packet, target);
   const PodView& view = pod.view;
   const auto way = packet.direction;
   Intervals possible;  // interfaces
@@ -308,8 +307,9 @@ Regions::Node Regions::outside_ordinary(const PodView& pod, Scope scope) {
   return outside(boxes);
 }
 
-void Regions::require_room() const {
-  if (followed_ >= most_followed_) refuse_more_regions();
+void Regions::require_room(const Pod& pod) const {
+  const std::size_t bytes = diagrams_.bytes() + sets_.bytes() + pod.states.bytes() + bytes_of_transitions_;
+  if (followed_ >= most_followed_ || bytes > most_bytes) refuse_more_regions();
 }
 
 // Packets of the region are followed from state to state, all that come to one at once if they can be. States come in
@@ -332,12 +332,13 @@ void Regions::follow_all(Pod& pod, Node region, const Box& whole) {
     const Node all = diagrams_.any_of(done, open);
     while (open != Diagrams::whole(no)) {
       const Transition& made = pod.at(state).transitions.emplace_back(transition(pod, state, open, whole));
+      bytes_of_transitions_ += made.bytes();
       const std::vector<Node> parts = diagrams_.split(open, made.by, made.parts, made.part_of, family_of(sets_, whole));
       const Node before = open;
       for (std::size_t i = 0; i < parts.size(); ++i) {
         if (made.next[i]) add(*made.next[i], rank + 1, parts[i]);
-        open = diagrams_.without(open, parts[i]);
       }
+      open = diagrams_.without(open, diagrams_.any_of(parts));
       if (open == before) throw std::logic_error("a packet was followed and nothing is known of it");
     }
     pod.states.done(state) = all;
@@ -371,10 +372,9 @@ Regions::Transition Regions::transition(Pod& pod, States::Number state, Node ope
     } else {
       next = (leg + 1)->from;
       passing.left_alone = leg->left_alone;
-      passing.inherits = !leg->left_alone && !leg->decided;
-      std::optional<Step> other;
-      if (instead && leg->left_alone) other = in_place_of(*leg->left_alone, paths_.path(by), paths_.path(*instead));
-      if (other) passing.left_alone = std::move(other);
+      passing.inherits = leg->left_alone == nullptr && !leg->decided;
+      if (instead && leg->left_alone != nullptr)
+        passing.left_alone = in_place_of(*leg->left_alone, paths_.path(by), paths_.path(*instead), steps_);
     }
     by = instead.value_or(by);
     const auto [number, is_new] = numbers.try_emplace({inside, next}, static_cast<std::uint32_t>(made.parts.size()));
@@ -382,8 +382,10 @@ Regions::Transition Regions::transition(Pod& pod, States::Number state, Node ope
       made.parts.push_back({inside, Diagrams::whole(yes)});
       made.next.push_back(next);
     }
-    made.part_of.emplace(by, number->second);
-    made.passing.emplace(by, std::move(passing));
+    const auto place = Diagrams::place_in(made.part_of, by);
+    if (place != made.part_of.end() && place->first == by) return;
+    made.passing.insert(made.passing.begin() + (place - made.part_of.begin()), passing);
+    made.part_of.emplace(place, by, number->second);
   };
   const auto leg_of = [&](const Followed& followed) {
     const auto leg = std::ranges::find(followed.legs, state, &Leg::from);
@@ -392,7 +394,7 @@ Regions::Transition Regions::transition(Pod& pod, States::Number state, Node ope
   };
   using Shared = std::shared_ptr<const Followed>;
   const auto follow_one = [&](const Box& box) {
-    require_room();
+    require_room(pod);
     auto followed = std::make_shared<const Followed>(follow(example(box), pod, state));
     for (auto leg = leg_of(*followed) + 1; leg < followed->legs.end(); ++leg) {
       if (leg + 1 < followed->legs.end() || followed->end != uncovered) pod.at(leg->from).followed.push_back(followed);
@@ -458,7 +460,10 @@ bool Regions::work_out(Pod& pod, States::Number number) {
     for (std::size_t i = 0; i < transition.parts.size(); ++i) {
       if (transition.next[i]) transition.parts[i].other = pod.at(*transition.next[i]).further;
     }
-    const auto passing_of = [&](Leaf by) -> const Passing& { return transition.passing.at(by); };
+    const auto passing_of = [&](Leaf by) -> const Passing& {
+      const auto place = Diagrams::place_in(transition.part_of, by) - transition.part_of.begin();
+      return transition.passing[static_cast<std::size_t>(place)];
+    };
     const Diagrams::Change change{[&](Leaf by, Leaf leaf) {
                                     const Passing& passing = passing_of(by);
                                     return passing.end ? *passing.end : passed(leaf, passing);
@@ -473,7 +478,7 @@ bool Regions::work_out(Pod& pod, States::Number number) {
 Leaf Regions::passed(Leaf leaf, const Passing& passing) {
   const Decision& decision = decisions_[leaf];
   if (!decision.inherited || passing.inherits) return leaf;
-  return leaf_of(decision.ending, passing.left_alone ? &*passing.left_alone : nullptr, false);
+  return leaf_of(decision.ending, passing.left_alone, false);
 }
 
 // Returns an unknown ending for what ends differently by two next hops.
@@ -539,7 +544,7 @@ Leaf Regions::at(Pod& pod, const Point& point) {
   if (leaf == uncovered) leaf = diagrams_.at(pod.at(followed.legs.back().from).further, point);
   for (std::size_t i = followed.legs.size() - 1; i-- > 0;) {
     const Leg& leg = followed.legs[i];
-    leaf = passed(leaf, {{}, leg.left_alone, !leg.left_alone && !leg.decided});
+    leaf = passed(leaf, {{}, leg.left_alone, leg.left_alone == nullptr && !leg.decided});
   }
   return leaf;
 }

@@ -18,6 +18,7 @@
 #include "space/chain_paths.h"
 #include "space/diagram.h"
 #include "space/ending.h"
+#include "space/known_steps.h"
 #include "space/states.h"
 
 namespace sidetrack::space {
@@ -105,7 +106,7 @@ class Regions {
   static constexpr Leaf yes = Diagrams::yes;
   static constexpr Leaf no = Diagrams::no;
   Followed follow(const Point& point, Pod& pod, States::Number target);
-  void require_room() const;
+  void require_room(const Pod& pod) const;
   void follow_all(Pod& pod, Node region, const Box& whole);
   Transition transition(Pod& pod, States::Number state, Node open, const Box& whole);
   bool work_out(Pod& pod, States::Number number);
@@ -127,13 +128,14 @@ class Regions {
   std::vector<Box> wholes_;  // by way and family
   Cell::Known known_;
   std::vector<std::vector<std::unique_ptr<Pod>>> pods_;  // of the sides
-  std::deque<Step> steps_;
+  KnownSteps steps_;
   std::vector<Decision> decisions_;
   std::vector<Leaf> endings_;
   std::unordered_map<std::size_t, std::vector<Leaf>> by_hash_;  // of their endings: one of each
   using Reason = std::tuple<Leaf, const LiveRule*, const LiveChain*, unsigned, bool>;
   std::map<Reason, Leaf> by_reason_;
   std::size_t followed_ = 0;
+  std::size_t bytes_of_transitions_ = 0;
   std::size_t most_followed_;
 };
 

@@ -22,14 +22,18 @@ class States {
   Number of(std::string_view bytes) {
     if (const auto found = numbers_.find(bytes); found != numbers_.end()) return found->second;
     numbers_.emplace(bytes, static_cast<Number>(done_.size()));
+    bytes_ += bytes.size() + bytes_of_a_state;
     done_.push_back(Diagrams::whole(Diagrams::no));
     return static_cast<Number>(done_.size() - 1);
   }
   // Packets that were followed from there on: yes, no.
   Diagrams::Node& done(Number state) { return done_[state]; }
   [[nodiscard]] std::size_t size() const { return done_.size(); }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }  // that they take
 
  private:
+  static constexpr std::size_t bytes_of_a_state = 96;  // beside its own: the table, and what malloc keeps
+  std::size_t bytes_ = 0;
   std::deque<Diagrams::Node> done_{Diagrams::whole(Diagrams::no)};
   struct Hash : std::hash<std::string_view> {
     using is_transparent = void;

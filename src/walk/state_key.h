@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -20,7 +21,7 @@ class StateKey {
   template <typename Value>
   requires(std::has_unique_object_representations_v<Value>) void add(const Value& value) { add(&value, sizeof value); }
   void add(const std::string& text) {
-    add(text.size());
+    add(static_cast<std::uint32_t>(text.size()));
     add(text.data(), text.size());
   }
   void add(const Endpoint& endpoint) {
