@@ -19,12 +19,13 @@ using namespace space;
 
 class Comparing {
  public:
-  Comparing(Side all, Families families, std::vector<Option> options)
-      : families_(families), options_(std::move(options)), regions_(sides(std::move(all))) {}
+  Comparing(Regions& regions, Families families, const std::vector<Option>& options)
+      : families_(families), options_(options), regions_(regions) {}
 
   Findings run() {
     std::vector<Found> found;
-    for (std::size_t i = 0; i < options_.size(); ++i) inspect(options_[i], i + 1, found);
+    std::size_t side = regions_.sides() - options_.size();
+    for (const Option& option : options_) inspect(option, side++, found);
     Findings all;
     for (const Found& one : found) {
       if (!has_to_stay(one, found)) all.push_back(one.finding);
@@ -57,12 +58,6 @@ class Comparing {
                other.values.first <= one.values.last;
       });
     });
-  }
-
-  std::vector<Side> sides(Side all) {
-    std::vector<Side> made{std::move(all)};
-    for (Option& option : options_) made.push_back(std::move(option.without));
-    return made;
   }
 
   // Where an option makes a difference, by scope: the leaves are `alike` or not.
@@ -311,17 +306,20 @@ class Comparing {
   }
 
   const Families families_;  // that have rules
-  std::vector<Option> options_;
-  Regions regions_;
+  const std::vector<Option>& options_;
+  Regions& regions_;
   std::map<Scope, Regions::Node> base_;
   std::set<const ListValue*> without_effect_;  // of the option that is inspected
 };
 
 }  // namespace
 
-Findings without_effect(Side with_all, Families families, std::vector<Option> options) {
-  if (options.empty()) return {};
-  return Comparing(std::move(with_all), families, std::move(options)).run();
+void add_without(std::vector<Side>& sides, std::vector<Option>& options) {
+  for (Option& option : options) sides.push_back(std::move(option.without));
+}
+
+Findings without_effect(Regions& regions, Families families, const std::vector<Option>& options) {
+  return Comparing(regions, families, options).run();
 }
 
 }  // namespace sidetrack::lint

@@ -34,7 +34,10 @@ struct Option {
   std::vector<std::pair<space::Field, space::Interval>> about{};
 };
 
-// Options without effect, and values without effect of those that have one. `families`: that have rules.
-[[nodiscard]] Findings without_effect(space::Side with_all, Families families, std::vector<Option> options);
+// Moves to the end of the sides how everything would be without each of the options.
+void add_without(std::vector<space::Side>& sides, std::vector<Option>& options);
+// Options without effect, and values without effect of those that have one. The first side has all of them, the last
+// ones are those of add_without(). `families`: that have rules.
+[[nodiscard]] Findings without_effect(space::Regions& regions, Families families, const std::vector<Option>& options);
 
 }  // namespace sidetrack::lint

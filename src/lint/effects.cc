@@ -93,7 +93,11 @@ class OfConfig {
         add_list(flag);
       }
     }
-    return without_effect({pod_, {as_live(whole_.ruleset, backend)}}, whole_.families, std::move(options_));
+    if (options_.empty()) return {};
+    std::vector<Side> sides{{pod_, {as_live(whole_.ruleset, backend)}}};
+    add_without(sides, options_);
+    Regions regions(std::move(sides));
+    return without_effect(regions, whole_.families, options_);
   }
 
  private:
@@ -220,7 +224,7 @@ class OfLive {
     });
   }
 
-  Findings run() {
+  std::vector<Option> options() {
     for (const Flag& flag : flags()) {
       const ListMeaning& meaning = flag.value_of.meaning;
       const bool is_asked_about =
@@ -232,7 +236,7 @@ class OfLive {
         add_list(short_name(flag), meaning);
       }
     }
-    return without_effect({pod_, live_}, Families::both(), std::move(options_));
+    return std::move(options_);
   }
 
  private:
@@ -314,6 +318,8 @@ class OfLive {
 
 Findings without_effect(const Subject& subject) { return OfConfig(subject).run(); }
 
-Findings without_effect(const PodView& pod, const std::vector<Live>& live) { return OfLive(pod, live).run(); }
+std::vector<Option> options_of(const PodView& pod, const std::vector<Live>& live) {
+  return OfLive(pod, live).options();
+}
 
 }  // namespace sidetrack::lint

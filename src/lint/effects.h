@@ -4,13 +4,14 @@
 
 #include <vector>
 
+#include "lint/comparison.h"
 #include "lint/lint.h"
 
 namespace sidetrack::lint {
 
 // Options without effect, and values without effect of those that have one.
 [[nodiscard]] Findings without_effect(const Subject& subject);
-// The same of rules that are there, by the options that they would be asked for.
-[[nodiscard]] Findings without_effect(const PodView& pod, const std::vector<Live>& live);
+// The options that rules which are there would be asked for by.
+[[nodiscard]] std::vector<Option> options_of(const PodView& pod, const std::vector<Live>& live);
 
 }  // namespace sidetrack::lint

@@ -452,8 +452,11 @@ Findings lint_options(const Subject& subject) {
 
 Findings lint_live(const PodView& pod, const std::vector<Live>& live) {
   const Proxy proxy = proxy_in(live);
-  Findings all = without_effect(pod, live);
-  Regions regions({{pod, live}, {pod, ours_alone(live)}});
+  std::vector<Option> options = options_of(pod, live);
+  std::vector<Side> sides{{pod, live}, {pod, ours_alone(live)}};
+  add_without(sides, options);
+  Regions regions(std::move(sides));
+  Findings all = without_effect(regions, Families::both(), options);
   const Regions::Node root = regions.of(0, Scope::ordinary);
   append(all, violations_of(regions, invariants_of_proxy(regions, pod, proxy, Families::both())));
   append(all, taken_by_others(regions, proxy));

@@ -75,6 +75,7 @@ class Regions {
   [[nodiscard]] const Sets& sets() const { return sets_; }
   [[nodiscard]] Diagrams& diagrams() { return diagrams_; }
   [[nodiscard]] const Side& side(std::size_t number) const { return sides_[number]; }
+  [[nodiscard]] std::size_t sides() const { return sides_.size(); }
   // The diagram with no_such_packet wherever a packet is not ordinary in that pod.
   [[nodiscard]] Node ordinary_part(Node root, const PodView& pod);
   // All packets of a way and family; those that are ordinary (see Scope) in this pod.
