@@ -11,6 +11,7 @@
 #include "model/list_text.h"
 #include "model/ports.h"
 #include "model/printable.h"
+#include "render/layout.h"
 #include "render/map_parts.h"
 #include "render/show.h"
 #include "walk/explain.h"
@@ -169,7 +170,8 @@ class Sentences {
   }
 
   void add_left_out(const space::Line& line) {
-    const std::string what = with_way(words(line.box));
+    std::string what = with_way(words(line.box));
+    if (line.has_exceptions) what += " (with exceptions)";
     said_.leave_out(line.ending.kind == Outcome::Kind::dropped ? what + " (dropped)" : what);
   }
 
@@ -216,13 +218,22 @@ std::vector<std::string> together(std::vector<std::string> all) {
   return result;
 }
 
+// "inbound to port 22; outbound to port 22"
+std::string listed(const std::vector<std::string>& all) {
+  constexpr std::size_t most = 16;
+  const auto shown = static_cast<std::ptrdiff_t>(std::min(all.size(), most));
+  std::string text = fmt::format("{}", fmt::join(all.begin(), all.begin() + shown, "; "));
+  if (all.size() > most) text += fmt::format("; and {} more that 'sidetrack map' lists", grouped(all.size() - most));
+  return text;
+}
+
 // What holds for both families, then what holds for one of them alone.
 std::string of_both(const std::vector<std::string>& ipv4, const std::vector<std::string>& ipv6, const char* nothing) {
   const auto those = [](const std::vector<std::string>& a, const std::vector<std::string>& b, bool in_both) {
     std::vector<std::string> result;
     std::ranges::copy_if(a, std::back_inserter(result),
                          [&](const std::string& item) { return (std::ranges::find(b, item) != b.end()) == in_both; });
-    return fmt::format("{}", fmt::join(result, "; "));
+    return listed(result);
   };
   std::vector<std::string> parts;
   if (const std::string both = those(ipv4, ipv6, true); !both.empty()) parts.push_back(both);
@@ -237,7 +248,8 @@ Summary summary(PodView pod, std::span<const Live> live) {
   try {
     Regions regions({{usual_pod(std::move(pod)), {live.begin(), live.end()}}}, most_packets);
     std::map<std::pair<Direction, Family>, Said> said;
-    const SectionOptions options{.ways = {Direction::in, Direction::out}, .plain = true, .like = Kinds(regions)};
+    const SectionOptions options{
+        .ways = {Direction::in, Direction::out}, .plain = true, .exceptions = true, .like = Kinds(regions)};
     for (const Section& section : sections(regions, 0, options)) {
       if (section.protocol != icmp) Sentences(regions, section, said[{section.way, section.family}]).add();
     }

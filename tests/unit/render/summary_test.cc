@@ -163,6 +163,20 @@ TEST(Summary, NamesWhatIsLeftOut) {
 }
 
 // What hosts behind the pod send to others.
+// A thousand would be a line of half a megabyte.
+TEST(Summary, NamesNoMoreThanPeopleRead) {
+  Rules rules;
+  for (std::uint16_t i = 0; i < 100; ++i) {
+    const AddressRange address = *AddressRange::parse("10.0." + std::to_string(i) + ".1");
+    const auto port = static_cast<std::uint16_t>(1000 + i);
+    rules.push_back({{destination(address), tcp, dport(port)}, Verdict::return_});
+  }
+  rules.push_back({{tcp}, to_proxy});
+  const std::string text = summary_of("OUTPUT", rules).left_out;
+  EXPECT_TRUE(text.starts_with("outbound to 10.0.0.1 to port 1000; outbound to 10.0.1.1 to port 1001; ")) << text;
+  EXPECT_TRUE(text.ends_with("to port 1015; and 84 more that 'sidetrack map' lists")) << text;
+}
+
 TEST(Summary, SpeaksOfForwardedTraffic) {
   const auto of = [](const char* options) {
     const Plan plan = planned(options);
