@@ -34,11 +34,18 @@ bool leads_alike(const ChainPath& a, const ChainPath& b) {
 }
 
 Leaf ChainPaths::number_of(Path path) {
-  Key key{path.kind,         path.view,         path.is_reason, path.changes, path.path.meets_state,
-          path.path.accepts, path.path.unknown, path.path.rules};
-  const auto [found, added] = numbers_.try_emplace(std::move(key), static_cast<Leaf>(paths_.size()));
-  if (added) paths_.push_back(std::move(path));
-  return found->second;
+  std::uint64_t hash = path.path.rules.size();
+  for (const RuleInChain& each : path.path.rules) {
+    hash = (hash ^ reinterpret_cast<std::uintptr_t>(each.rule)) * 0x9e3779b97f4a7c15U;
+    hash ^= hash >> 29;
+  }
+  const auto [first, last] = numbers_.equal_range(hash);
+  const auto known = std::find_if(first, last, [&](const auto& one) { return paths_[one.second] == path; });
+  if (known != last) return known->second;
+  const auto number = static_cast<Leaf>(paths_.size());
+  numbers_.emplace(hash, number);
+  paths_.push_back(std::move(path));
+  return number;
 }
 
 // First the one, then the other, which begins as the first one leaves the packet.
@@ -196,20 +203,24 @@ class ChainPaths::Build {
       if (holds == Diagrams::whole(known_no)) break;
     }
     if (holds == Diagrams::whole(known_no)) return meets_state ? std::optional(Diagrams::whole(none)) : std::nullopt;
-    Path open;
-    open.kind = Kind::final;
-    open.is_reason = true;
-    open.changes = true;
-    open.path = {{{&entry, &in}}, meets_state, true, false};
-    const Leaf unknown = paths_.number_of(std::move(open));
+    const auto unknown = [&] {
+      Path open;
+      open.kind = Kind::final;
+      open.is_reason = true;
+      open.changes = true;
+      open.path = {{{&entry, &in}}, meets_state, true, false};
+      return paths_.number_of(std::move(open));
+    };
     if (const auto* jump = std::get_if<Jump>(&rule.target)) {
       const Node to = of_jump(in, *jump, entry, view, meets_state);
       return diagrams_.combined(holds, to, [&](Leaf is, Leaf leaf) {
-        return is == known_yes ? leaf : is == known_no ? none : unknown;
+        return is == known_yes ? leaf : is == known_no ? none : unknown();
       });
     }
     const Leaf taken = of_target(in, entry, view, meets_state);
-    return diagrams_.mapped(holds, [&](Leaf is) { return is == known_yes ? taken : is == known_no ? none : unknown; });
+    return diagrams_.mapped(holds, [&](Leaf is) {
+      return is == known_yes ? taken : is == known_no ? none : unknown();
+    });
   }
 
   Node of_jump(const LiveChain& in, const Jump& jump, const LiveRule& entry, const View& view, bool meets_state) {
@@ -328,7 +339,11 @@ class ChainPaths::Build {
     return of_field(of_field, 0);
   }
 
-  Sets::Id domain(Field field) { return sets_.of({universe_.domain(field, packet_.family)}); }
+  Sets::Id domain(Field field) {
+    Sets::Id& known = domains_[index(field)];
+    if (known == Sets::empty) known = sets_.of({universe_.domain(field, packet_.family)});
+    return known;
+  }
 
   // Which of the packet's own fields the match asks for.
   class Fields;
@@ -347,6 +362,7 @@ class ChainPaths::Build {
   bool symbolic_mark_ = false;
   bool can_ = true;
   const Looked& looked_;
+  Sets::Id domains_[field_count]{};  // that were asked for
   std::map<std::tuple<const LiveChain*, std::size_t, View>, Node> known_;
 };
 

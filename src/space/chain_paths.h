@@ -53,8 +53,8 @@ class ChainPaths {
     bool is_reason = false;  // its last rule is what decides about the packet, or leaves it alone
     bool changes = false;    // rules of it change the packet
     ChainPath path;
+    friend bool operator==(const Path&, const Path&) = default;
   };
-  using Key = std::tuple<Kind, View, bool, bool, bool, bool, bool, std::vector<RuleInChain>>;
   // What rules of a chain, and of those that it jumps to, are like.
   struct Looked {
     bool can = true;  // they can be worked out so
@@ -82,8 +82,8 @@ class ChainPaths {
   Sets& sets_;
   Diagrams& diagrams_;
   std::unordered_map<std::string, std::optional<Diagrams::Node>> known_;
-  std::deque<Path> paths_{1};  // by leaf; the first is none
-  std::map<Key, Leaf> numbers_;
+  std::deque<Path> paths_{1};                             // by leaf; the first is none
+  std::unordered_multimap<std::uint64_t, Leaf> numbers_;  // by hash of their rules
   Memo joined_;
   std::unordered_map<const Match*, Sets::Id> listed_;
   std::map<std::tuple<const LiveChain*, Family, bool>, Looked> looked_;

@@ -48,6 +48,7 @@ struct ChainPath {
   bool meets_state = false;  // see PacketState
   bool unknown = false;      // whether the last one matches is unknown
   bool accepts = false;      // the packet is accepted after them
+  friend bool operator==(const ChainPath&, const ChainPath&) = default;
 };
 
 class Observer {
