@@ -247,28 +247,28 @@ PodDiff compare(const Request& request, const Survey& survey) {
     throw not_known(*place, "whether its tables keep traffic from the proxy");
   }
   const std::vector<BackendKind> holding = holders(survey);
-  PodDiff comparison;
+  PodDiff pod_diff;
   const Routing held = without_origin(survey.routing);  // what an agent made is as good as ours
-  comparison.missing = missing_of(request.plan->routing, held, survey);
-  comparison.extra = without(held, request.plan->routing);
+  pod_diff.missing = missing_of(request.plan->routing, held, survey);
+  pod_diff.extra = without(held, request.plan->routing);
   const BackendKind compared = holding_backend(request, survey);
   Live nothing;
   nothing.backend = compared;
   const Live* live = survey.live(compared);
-  comparison.backends.push_back(diff(live != nullptr ? *live : nothing, canonical(compared, request.plan->ruleset)));
+  pod_diff.backends.push_back(diff(live != nullptr ? *live : nothing, canonical(compared, request.plan->ruleset)));
   if (!request.plan->ruleset.rules.empty()) {
-    comparison.backend = compared;
-    comparison.obstacles = obstacles(*request.plan, compared, survey);
-    comparison.lost_replies = lost_forwarded_dns(*request.plan, compared, survey);
+    pod_diff.backend = compared;
+    pod_diff.obstacles = obstacles(*request.plan, compared, survey);
+    pod_diff.lost_replies = lost_forwarded_dns(*request.plan, compared, survey);
   }
   for (BackendKind kind : holding) {
-    if (kind != compared) comparison.backends.push_back(diff(*survey.live(kind), {}));
+    if (kind != compared) pod_diff.backends.push_back(diff(*survey.live(kind), {}));
   }
-  if (!comparison.equal()) {
+  if (!pod_diff.equal()) {
     const auto decision = decide(request, survey);
-    if (const auto* refused = std::get_if<Error>(&decision)) comparison.refusal = refused->what();
+    if (const auto* refused = std::get_if<Error>(&decision)) pod_diff.refusal = refused->what();
   }
-  return comparison;
+  return pod_diff;
 }
 
 }  // namespace sidetrack

@@ -201,13 +201,13 @@ std::string first_difference(const Difference& difference) {
   return difference.tables.empty() ? "" : "not requested: table " + difference.tables.front();
 }
 
-std::string first_difference(const PodDiff& comparison) {
-  for (const Difference& difference : comparison.backends) {
+std::string first_difference(const PodDiff& pod_diff) {
+  for (const Difference& difference : pod_diff.backends) {
     if (!difference.empty()) return fmt::format("{}: {}", name(difference.backend), first_difference(difference));
   }
-  if (comparison.missing != Routing{}) return "missing: " + ip_commands(comparison.missing).front();
-  if (comparison.extra != Routing{}) return "not requested: " + ip_commands(comparison.extra).front();
-  return comparison.obstacles.empty() ? "" : text(comparison.obstacles.front());
+  if (pod_diff.missing != Routing{}) return "missing: " + ip_commands(pod_diff.missing).front();
+  if (pod_diff.extra != Routing{}) return "not requested: " + ip_commands(pod_diff.extra).front();
+  return pod_diff.obstacles.empty() ? "" : text(pod_diff.obstacles.front());
 }
 
 Routing without(const Routing& a, const Routing& b) {

@@ -61,7 +61,7 @@ struct PodDiff {
 // The first thing that differs: "table nat, chain ISTIO_OUTPUT: missing: -A ISTIO_OUTPUT …"; of a comparison with the
 // backend, or the route or what of others is in the way: "missing: ip rule add …". Empty if there is none.
 [[nodiscard]] std::string first_difference(const Difference& difference);
-[[nodiscard]] std::string first_difference(const PodDiff& comparison);
+[[nodiscard]] std::string first_difference(const PodDiff& pod_diff);
 
 // The same as diff(…).empty() for the rules alone, without building it.
 [[nodiscard]] bool equal(const Live& live, const Ruleset& asked);

@@ -109,7 +109,7 @@ struct TextRules {
 [[nodiscard]] TextRules read_texts(const CommandLine& line);
 
 // The comparison in the format that was asked for.
-[[nodiscard]] std::string rendered(const CommandLine& line, const PodDiff& comparison);
+[[nodiscard]] std::string rendered(const CommandLine& line, const PodDiff& pod_diff);
 
 // Whether the result is coloured: as --color says, else if standard output is a terminal and NO_COLOR is not set.
 [[nodiscard]] bool colored(const CommandLine& line);

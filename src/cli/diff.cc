@@ -31,17 +31,17 @@ PodDiff compare(const CommandLine& line, const Plan& wanted) {
       survey.of(kind) = Absent{};
     }
   }
-  PodDiff comparison = sidetrack::compare({.plan = &wanted, .options = &line.applying}, survey);
+  PodDiff pod_diff = sidetrack::compare({.plan = &wanted, .options = &line.applying}, survey);
   if (wanted.ruleset.rules.empty()) {  // as clean says what it leaves
     for (const std::string& warning : kernel->warnings()) warn(warning);
-    if (!line.mesh.empty() && !comparison.equal()) {
+    if (!line.mesh.empty() && !pod_diff.equal()) {
       for (const std::string& left : left_by_mesh(rules_of_mesh(line.mesh), survey.all())) warn(left);
     }
   } else if (survey.pod) {
     warn_of_settings();
   }
-  for (const std::string& warning : warnings(comparison, line.clean ? "clean" : "apply")) warn(warning);
-  return comparison;
+  for (const std::string& warning : warnings(pod_diff, line.clean ? "clean" : "apply")) warn(warning);
+  return pod_diff;
 }
 
 std::optional<PodDiff> compare_if_permitted(const CommandLine& line, const Plan& wanted) {
@@ -165,16 +165,16 @@ ExitCode run_effect(CommandLine& line) {
 
 }  // namespace
 
-std::string rendered(const CommandLine& line, const PodDiff& comparison) {
-  return line.format == Format::json ? diff_json(comparison) : diff_text(comparison, colored(line));
+std::string rendered(const CommandLine& line, const PodDiff& pod_diff) {
+  return line.format == Format::json ? diff_json(pod_diff) : diff_text(pod_diff, colored(line));
 }
 
 ExitCode run_diff(CommandLine& line) {
   if (line.effect) return run_effect(line);
   const auto place = enter_target(line);
-  const PodDiff comparison = compare(line, line.clean ? Plan{} : make_plan(line, place));
-  print(rendered(line, comparison));
-  return comparison.as_requested() ? ExitCode::done : ExitCode::differs;
+  const PodDiff pod_diff = compare(line, line.clean ? Plan{} : make_plan(line, place));
+  print(rendered(line, pod_diff));
+  return pod_diff.as_requested() ? ExitCode::done : ExitCode::differs;
 }
 
 }  // namespace sidetrack::cli

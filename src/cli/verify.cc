@@ -15,9 +15,9 @@
 namespace sidetrack::cli {
 namespace {
 
-std::string said(const CommandLine& line, const PodDiff& comparison) {
-  return line.manifest.pod.empty() ? verified(comparison)
-                                   : verified(comparison, "the options that 'sidetrack args' prints");
+std::string said(const CommandLine& line, const PodDiff& pod_diff) {
+  return line.manifest.pod.empty() ? verified(pod_diff)
+                                   : verified(pod_diff, "the options that 'sidetrack args' prints");
 }
 
 ExitCode compare_and_probe(const CommandLine& line, Plan wanted) {
@@ -68,13 +68,13 @@ ExitCode run_verify(CommandLine& line) {
   const auto place = enter_target(line);
   const Plan wanted = make_plan(line, place);
   if (line.probe) return compare_and_probe(line, wanted);
-  const PodDiff comparison = compare(line, wanted);
-  print(rendered(line, comparison));
-  if (comparison.as_requested()) {
-    info(said(line, comparison));
+  const PodDiff pod_diff = compare(line, wanted);
+  print(rendered(line, pod_diff));
+  if (pod_diff.as_requested()) {
+    info(said(line, pod_diff));
     return ExitCode::done;
   }
-  error(said(line, comparison));
+  error(said(line, pod_diff));
   return ExitCode::differs;
 }
 

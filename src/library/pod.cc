@@ -112,16 +112,16 @@ Pod::Difference Pod::diff(const Options& options) const {
     const Plan plan = plan_for(config, options.values_->names, address_of(values_->place), false);
     const auto kernel = open(values_->place, false, options.values_->applying.lock_wait,
                              options.values_->applying.cni_mode, agent_rules_of(config));
-    const PodDiff comparison = compare({.plan = &plan, .options = &options.values_->applying}, kernel->survey());
+    const PodDiff pod_diff = compare({.plan = &plan, .options = &options.values_->applying}, kernel->survey());
     Difference result;
-    result.equal = comparison.equal();
-    result.as_requested = comparison.as_requested();
-    result.backend = name_of(comparison.backend);
-    result.summary = verified(comparison);
-    result.text = printable_page(diff_text(comparison, false));
-    result.json = diff_json(comparison);
+    result.equal = pod_diff.equal();
+    result.as_requested = pod_diff.as_requested();
+    result.backend = name_of(pod_diff.backend);
+    result.summary = verified(pod_diff);
+    result.text = printable_page(diff_text(pod_diff, false));
+    result.json = diff_json(pod_diff);
     result.warnings = plan.warnings;
-    for (std::string& warning : warnings(comparison)) result.warnings.push_back(std::move(warning));
+    for (std::string& warning : warnings(pod_diff)) result.warnings.push_back(std::move(warning));
     result.warnings = printable_each(std::move(result.warnings));
     return result;
   });

@@ -81,20 +81,20 @@ std::string cleaned(const ApplyResult& result, std::string_view mesh) {
                       : fmt::format("removed all rules of {}{}, and its chains with whatever was in them", mesh, from);
 }
 
-std::string verified(const PodDiff& comparison, std::string_view options) {
-  if (comparison.as_requested()) {
-    const std::string through = comparison.backend ? fmt::format(", through {}", name(*comparison.backend)) : "";
+std::string verified(const PodDiff& pod_diff, std::string_view options) {
+  if (pod_diff.as_requested()) {
+    const std::string through = pod_diff.backend ? fmt::format(", through {}", name(*pod_diff.backend)) : "";
     return "rules and routes are as requested" + through;
   }
-  if (comparison.equal() && std::ranges::all_of(comparison.obstacles, &Obstacle::is_unknown))
+  if (pod_diff.equal() && std::ranges::all_of(pod_diff.obstacles, &Obstacle::is_unknown))
     return "the rules and routes are as requested, but it is unknown whether other programs keep traffic from the "
            "proxy";
-  if (comparison.equal()) {
+  if (pod_diff.equal()) {
     return "the rules and routes are as requested, but something that Sidetrack must not change keeps traffic from "
            "the proxy";
   }
   const std::string what = "the pod differs from the requested rules; ";
-  if (!comparison.refusal.empty()) return what + "'sidetrack apply' would refuse to change that";
+  if (!pod_diff.refusal.empty()) return what + "'sidetrack apply' would refuse to change that";
   return what + fmt::format("'sidetrack apply' with {} would install them", options);
 }
 
@@ -112,13 +112,13 @@ std::vector<std::string> warnings(const ApplyResult& result) {
   return all;
 }
 
-std::vector<std::string> warnings(const PodDiff& comparison, std::string_view command) {
+std::vector<std::string> warnings(const PodDiff& pod_diff, std::string_view command) {
   std::vector<std::string> all;
-  for (const Difference& difference : comparison.backends)
+  for (const Difference& difference : pod_diff.backends)
     std::ranges::copy(difference.warnings, std::back_inserter(all));
-  append(all, comparison.obstacles);
-  append(all, comparison.lost_replies);
-  if (!comparison.refusal.empty()) all.push_back(fmt::format("{} would refuse: {}", command, comparison.refusal));
+  append(all, pod_diff.obstacles);
+  append(all, pod_diff.lost_replies);
+  if (!pod_diff.refusal.empty()) all.push_back(fmt::format("{} would refuse: {}", command, pod_diff.refusal));
   return all;
 }
 

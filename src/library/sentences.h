@@ -24,11 +24,11 @@ using Milliseconds = std::chrono::duration<double, std::milli>;
 // iptables-nft"
 [[nodiscard]] std::string cleaned(const ApplyResult& result, std::string_view mesh = {});
 // verify: "rules and routes are as requested, through iptables-nft"
-[[nodiscard]] std::string verified(const PodDiff& comparison, std::string_view options = "these options");
+[[nodiscard]] std::string verified(const PodDiff& pod_diff, std::string_view options = "these options");
 
 // What the user should know and is no error, a sentence each.
 [[nodiscard]] std::vector<std::string> warnings(const ApplyResult& result);
 // `command` is the one that would make the change.
-[[nodiscard]] std::vector<std::string> warnings(const PodDiff& comparison, std::string_view command = "apply");
+[[nodiscard]] std::vector<std::string> warnings(const PodDiff& pod_diff, std::string_view command = "apply");
 
 }  // namespace sidetrack

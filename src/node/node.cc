@@ -108,9 +108,9 @@ void look(const Subject& subject, const NodeOptions& options, PodReport& report)
     report.state = PodState::not_recorded;
     return;
   }
-  const PodDiff comparison = compare({.plan = &plan, .options = &line.applying}, survey);
-  report.state = comparison.as_requested() ? PodState::as_recorded : PodState::differs;
-  if (!comparison.as_requested()) report.detail = first_difference(comparison);
+  const PodDiff pod_diff = compare({.plan = &plan, .options = &line.applying}, survey);
+  report.state = pod_diff.as_requested() ? PodState::as_recorded : PodState::differs;
+  if (!pod_diff.as_requested()) report.detail = first_difference(pod_diff);
 }
 
 // Of a pod that differed when it was looked at.

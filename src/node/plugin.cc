@@ -287,14 +287,14 @@ class Plugin {
                                                   .reads_once = true,
                                                   .agent_rules = agent_rules_of(line.config)});
     if (!line.no_sandbox) confine_(Sandbox::read);
-    const PodDiff comparison = compare({.plan = &plan, .options = &line.applying}, kernel->survey());
-    if (comparison.as_requested()) return say(Level::debug, verified(comparison));
-    const bool others = comparison.equal();  // the rules are as recorded
-    const std::string what = others ? verified(comparison) : "the pod differs from what was recorded by ADD";
+    const PodDiff pod_diff = compare({.plan = &plan, .options = &line.applying}, kernel->survey());
+    if (pod_diff.as_requested()) return say(Level::debug, verified(pod_diff));
+    const bool others = pod_diff.equal();  // the rules are as recorded
+    const std::string what = others ? verified(pod_diff) : "the pod differs from what was recorded by ADD";
     const std::string remedy = others ? "'sidetrack show' in the pod's network namespace lists what is there\n"
                                       : "'sidetrack pods --repair' on the node installs its rules again\n";
-    throw CniError(Error(ExitCode::differs, fmt::format("{}: {}", what, first_difference(comparison)),
-                         remedy + printable_lines(diff_text(comparison, false))));
+    throw CniError(Error(ExitCode::differs, fmt::format("{}: {}", what, first_difference(pod_diff)),
+                         remedy + printable_lines(diff_text(pod_diff, false))));
   }
 
   // ---- DEL

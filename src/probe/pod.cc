@@ -107,7 +107,7 @@ std::vector<ProbeResult> probe_pod(const Config& asked, const Plan& plan) {
   return results;
 }
 
-std::vector<Rule> missing_rules(const ProbeResult& result, const PodDiff& comparison) {
+std::vector<Rule> missing_rules(const ProbeResult& result, const PodDiff& pod_diff) {
   std::vector<Rule> missing;
   for (const Rule& rule : result.rules) {
     const auto is_it = [&](const DiffLine& line) {
@@ -117,7 +117,7 @@ std::vector<Rule> missing_rules(const ProbeResult& result, const PodDiff& compar
     const auto lacks = [&](const ChainDiff& chain) {
       return chain.table == rule.table && chain.name == rule.chain && std::ranges::any_of(chain.lines, is_it);
     };
-    const auto& chains = comparison.backends.front().chains;
+    const auto& chains = pod_diff.backends.front().chains;
     if (std::ranges::any_of(chains, lacks)) missing.push_back(rule);
   }
   return missing;

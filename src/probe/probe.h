@@ -52,6 +52,6 @@ void check_validation(const Config& config, const Plan& plan, Family family);
 [[nodiscard]] std::vector<ProbeResult> probe_pod(const Config& config, const Plan& plan);
 
 // Those of the result's rules that a comparison of the whole pod finds missing.
-[[nodiscard]] std::vector<Rule> missing_rules(const ProbeResult& result, const PodDiff& comparison);
+[[nodiscard]] std::vector<Rule> missing_rules(const ProbeResult& result, const PodDiff& pod_diff);
 
 }  // namespace sidetrack

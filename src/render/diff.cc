@@ -98,20 +98,20 @@ void write(Writer& out, char mark, const Routing& routing) {
 
 }  // namespace
 
-std::string diff_text(const PodDiff& comparison, bool color) {
+std::string diff_text(const PodDiff& pod_diff, bool color) {
   Writer out{color, {}};
-  for (const Difference& difference : comparison.backends) {
+  for (const Difference& difference : pod_diff.backends) {
     if (difference.empty()) continue;
     out.line(fmt::format("--- {}, live", name(difference.backend)), Style::red);
     out.line(fmt::format("+++ {}, requested", name(difference.backend)), Style::green);
     for (const ChainDiff& chain : difference.chains) write(out, chain);
     for (const std::string& table : difference.tables) out.changed('-', "add table " + table);
   }
-  if (comparison.missing != Routing{} || comparison.extra != Routing{}) {
+  if (pod_diff.missing != Routing{} || pod_diff.extra != Routing{}) {
     out.line("--- routing, live", Style::red);
     out.line("+++ routing, requested", Style::green);
-    write(out, '-', comparison.extra);
-    write(out, '+', comparison.missing);
+    write(out, '-', pod_diff.extra);
+    write(out, '+', pod_diff.missing);
   }
   return out.text;
 }
@@ -127,10 +127,10 @@ Json lost_replies_json(const std::vector<LostReplies>& all) {
 
 }  // namespace
 
-Json comparison_json(const PodDiff& comparison) {
+Json pod_diff_json(const PodDiff& pod_diff) {
   static constexpr const char* kinds[] = {"same", "missing", "extra", "foreign"};
   Json backends = Json::array();
-  for (const Difference& difference : comparison.backends) {
+  for (const Difference& difference : pod_diff.backends) {
     Json chains = Json::array();
     for (const ChainDiff& chain : difference.chains) {
       Json lines = Json::array();
@@ -152,13 +152,13 @@ Json comparison_json(const PodDiff& comparison) {
                         {"tables", difference.tables},
                         {"warnings", difference.warnings}});
   }
-  return {{"equal", comparison.equal()},
-          {"obstacles", obstacles_json(comparison.obstacles)},
-          {"lost_replies", lost_replies_json(comparison.lost_replies)},
+  return {{"equal", pod_diff.equal()},
+          {"obstacles", obstacles_json(pod_diff.obstacles)},
+          {"lost_replies", lost_replies_json(pod_diff.lost_replies)},
           {"backends", std::move(backends)},
-          {"routing", {{"missing", routing_json(comparison.missing)}, {"extra", routing_json(comparison.extra)}}}};
+          {"routing", {{"missing", routing_json(pod_diff.missing)}, {"extra", routing_json(pod_diff.extra)}}}};
 }
 
-std::string diff_json(const PodDiff& comparison) { return dumped(comparison_json(comparison)); }
+std::string diff_json(const PodDiff& pod_diff) { return dumped(pod_diff_json(pod_diff)); }
 
 }  // namespace sidetrack

@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 [[nodiscard]] Json routing_json(const Routing& routing);  // {"rules": […], "routes": […], "addresses": […]}
 
 [[nodiscard]] Json obstacles_json(std::span<const Obstacle> obstacles);
-[[nodiscard]] Json comparison_json(const PodDiff& comparison);
+[[nodiscard]] Json pod_diff_json(const PodDiff& pod_diff);
 
 // The document as text. Never throws: bytes that are no UTF-8 are escaped, what a terminal would obey is written as
 // JSON's \uXXXX.

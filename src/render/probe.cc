@@ -69,7 +69,7 @@ std::string probe_text(const std::vector<ProbeResult>& results, const PodDiff* c
 }
 
 std::string probe_json(const std::vector<ProbeResult>& results, const PodDiff* compared) {
-  Json document = compared != nullptr ? comparison_json(*compared) : Json{{"equal", nullptr}};
+  Json document = compared != nullptr ? pod_diff_json(*compared) : Json{{"equal", nullptr}};
   Json probes = Json::array();
   for (const ProbeResult& result : results) {
     const bool failed = result.verdict == Verdict_::failed;

@@ -18,8 +18,8 @@ namespace sidetrack {
 [[nodiscard]] std::string json(const Plan& plan, const Config& config);
 
 // A unified diff from what is live to what is asked, chain by chain; empty if there is no difference.
-[[nodiscard]] std::string diff_text(const PodDiff& comparison, bool color);
-[[nodiscard]] std::string diff_json(const PodDiff& comparison);
+[[nodiscard]] std::string diff_text(const PodDiff& pod_diff, bool color);
+[[nodiscard]] std::string diff_json(const PodDiff& pod_diff);
 
 // What a failed probe points to, a line each: the rules of its way that are missing; if `compared` is null, all of its
 // rules, as what is likely missing.

@@ -108,8 +108,8 @@ std::string answers(const Scenario& scenario) {
   space::Regions regions({{pod, {live}}});
   said += "\n$ map\n" + map_text(regions, 0, {});
   const Live damaged = without_each_third_rule(live);
-  const PodDiff comparison{{diff(damaged, canonical(live.backend, plan.ruleset))}, plan.routing, {}};
-  said += "\n$ diff   # without each third rule of a chain, and without routes\n" + diff_text(comparison, false);
+  const PodDiff pod_diff{{diff(damaged, canonical(live.backend, plan.ruleset))}, plan.routing, {}};
+  said += "\n$ diff   # without each third rule of a chain, and without routes\n" + diff_text(pod_diff, false);
   space::Regions two({{pod, {live}}, {pod, {damaged}}});
   said += "\n$ diff --effect   # the same\n" + effect_text(effect(two), false);
   return said;

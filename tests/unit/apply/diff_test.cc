@@ -322,26 +322,26 @@ TEST(Diff, WarnsOfEachRuleThatDecidesBeforeOursAndOfNoOther) {
 TEST(PodDiff, SaysTheFirstOfRulesRoutesAndObstacles) {
   Routing routing;
   routing.policy_rules = {fwmark_rule(Family::ipv4, 1337, 133)};
-  PodDiff comparison;
-  comparison.backends.resize(2);
-  EXPECT_TRUE(comparison.equal());
-  EXPECT_EQ(first_difference(comparison), "");
-  comparison.obstacles.emplace_back();
-  EXPECT_TRUE(comparison.equal());
-  EXPECT_FALSE(comparison.as_requested());
-  EXPECT_EQ(first_difference(comparison), text(comparison.obstacles.front()));
-  comparison.extra = routing;
-  EXPECT_FALSE(comparison.equal());
-  EXPECT_EQ(first_difference(comparison), "not requested: ip rule add fwmark 1337 lookup 133");
-  comparison.missing = routing;
-  comparison.extra = {};
-  EXPECT_FALSE(comparison.equal());
-  EXPECT_EQ(first_difference(comparison), "missing: ip rule add fwmark 1337 lookup 133");
-  comparison.backends[1].backend = BackendKind::nftables;
-  comparison.backends[1].tables = {"inet sidetrack"};
-  comparison.missing = {};
-  EXPECT_FALSE(comparison.equal());
-  EXPECT_EQ(first_difference(comparison), "nftables: not requested: table inet sidetrack");
+  PodDiff pod_diff;
+  pod_diff.backends.resize(2);
+  EXPECT_TRUE(pod_diff.equal());
+  EXPECT_EQ(first_difference(pod_diff), "");
+  pod_diff.obstacles.emplace_back();
+  EXPECT_TRUE(pod_diff.equal());
+  EXPECT_FALSE(pod_diff.as_requested());
+  EXPECT_EQ(first_difference(pod_diff), text(pod_diff.obstacles.front()));
+  pod_diff.extra = routing;
+  EXPECT_FALSE(pod_diff.equal());
+  EXPECT_EQ(first_difference(pod_diff), "not requested: ip rule add fwmark 1337 lookup 133");
+  pod_diff.missing = routing;
+  pod_diff.extra = {};
+  EXPECT_FALSE(pod_diff.equal());
+  EXPECT_EQ(first_difference(pod_diff), "missing: ip rule add fwmark 1337 lookup 133");
+  pod_diff.backends[1].backend = BackendKind::nftables;
+  pod_diff.backends[1].tables = {"inet sidetrack"};
+  pod_diff.missing = {};
+  EXPECT_FALSE(pod_diff.equal());
+  EXPECT_EQ(first_difference(pod_diff), "nftables: not requested: table inet sidetrack");
 }
 
 TEST(FirstDifference, IsOfTheFirstChainWhatMattersMost) {

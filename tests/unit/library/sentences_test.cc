@@ -79,35 +79,35 @@ TEST(Sentences, OfNoRules) {
 }
 
 TEST(Sentences, OfVerify) {
-  PodDiff comparison;
-  EXPECT_EQ(verified(comparison), "rules and routes are as requested");
-  comparison.backend = by_iptables_nft;
-  EXPECT_EQ(verified(comparison), "rules and routes are as requested, through iptables-nft");
-  comparison.obstacles = {{"many rules", "", "", ""}};
+  PodDiff pod_diff;
+  EXPECT_EQ(verified(pod_diff), "rules and routes are as requested");
+  pod_diff.backend = by_iptables_nft;
+  EXPECT_EQ(verified(pod_diff), "rules and routes are as requested, through iptables-nft");
+  pod_diff.obstacles = {{"many rules", "", "", ""}};
   EXPECT_EQ(
-      verified(comparison),
+      verified(pod_diff),
       "the rules and routes are as requested, but it is unknown whether other programs keep traffic from the proxy");
-  comparison.obstacles.push_back({"rule 1 of filter OUTPUT", "out tcp :80", "lands", "dropped"});
+  pod_diff.obstacles.push_back({"rule 1 of filter OUTPUT", "out tcp :80", "lands", "dropped"});
   EXPECT_EQ(
-      verified(comparison),
+      verified(pod_diff),
       "the rules and routes are as requested, but something that Sidetrack must not change keeps traffic from the "
       "proxy");
-  comparison.missing.loopback_addresses = {*Address::parse("::6")};
-  EXPECT_EQ(verified(comparison),
+  pod_diff.missing.loopback_addresses = {*Address::parse("::6")};
+  EXPECT_EQ(verified(pod_diff),
             "the pod differs from the requested rules; 'sidetrack apply' with these options would install them");
-  EXPECT_EQ(verified(comparison, "X"),
+  EXPECT_EQ(verified(pod_diff, "X"),
             "the pod differs from the requested rules; 'sidetrack apply' with X would install them");
-  comparison.refusal = "somebody else's";
-  EXPECT_EQ(verified(comparison),
+  pod_diff.refusal = "somebody else's";
+  EXPECT_EQ(verified(pod_diff),
             "the pod differs from the requested rules; 'sidetrack apply' would refuse to change that");
-  comparison.backends.resize(2);
-  comparison.backends[1].warnings = {"a warning"};
-  EXPECT_THAT(warnings(comparison), ElementsAre("a warning", text(comparison.obstacles[0]),
-                                                text(comparison.obstacles[1]), "apply would refuse: somebody else's"));
+  pod_diff.backends.resize(2);
+  pod_diff.backends[1].warnings = {"a warning"};
+  EXPECT_THAT(warnings(pod_diff), ElementsAre("a warning", text(pod_diff.obstacles[0]), text(pod_diff.obstacles[1]),
+                                              "apply would refuse: somebody else's"));
   ApplyResult applied;
   applied.warnings = {"another"};
-  applied.obstacles = comparison.obstacles;
-  EXPECT_THAT(warnings(applied), ElementsAre("another", text(comparison.obstacles[0]), text(comparison.obstacles[1])));
+  applied.obstacles = pod_diff.obstacles;
+  EXPECT_THAT(warnings(applied), ElementsAre("another", text(pod_diff.obstacles[0]), text(pod_diff.obstacles[1])));
 }
 
 }  // namespace

@@ -64,11 +64,11 @@ TEST(DiffText, OfEqualRulesIsEmpty) {
 }
 
 TEST(DiffText, ShowsRoutes) {
-  PodDiff comparison;
-  comparison.missing.policy_rules = {fwmark_rule(Family::ipv4, 1337, 133)};
-  comparison.extra.loopback_addresses = {*Address::parse("::6")};
-  EXPECT_FALSE(comparison.equal());
-  EXPECT_EQ(diff_text(comparison, false),
+  PodDiff pod_diff;
+  pod_diff.missing.policy_rules = {fwmark_rule(Family::ipv4, 1337, 133)};
+  pod_diff.extra.loopback_addresses = {*Address::parse("::6")};
+  EXPECT_FALSE(pod_diff.equal());
+  EXPECT_EQ(diff_text(pod_diff, false),
             "--- routing, live\n"
             "+++ routing, requested\n"
             "-ip -6 addr add ::6/128 dev lo\n"
@@ -97,9 +97,9 @@ Rule to_port(std::uint16_t port, Families families = Family::ipv4) {
 
 std::string text_of(ChainDiff chain, bool color = false) {
   chain.name = "C";
-  PodDiff comparison;
-  comparison.backends = {{BackendKind::nftables, {std::move(chain)}, {}, {}}};
-  const std::string text = diff_text(comparison, color);
+  PodDiff pod_diff;
+  pod_diff.backends = {{BackendKind::nftables, {std::move(chain)}, {}, {}}};
+  const std::string text = diff_text(pod_diff, color);
   return text.substr(text.find("@@"));
 }
 
@@ -181,12 +181,11 @@ TEST(DiffText, SaysNothingOfInsertions) {
 }
 
 TEST(DiffText, ShowsAllRouting) {
-  PodDiff comparison;
-  comparison.missing.policy_rules = {fwmark_rule(Family::ipv4, 1, 2),
-                                     placed(fwmark_rule(Family::ipv6, 3, 4), 5, false)};
-  comparison.missing.local_routes = {local_default(Family::ipv4, 2)};
-  comparison.extra.policy_rules = {fwmark_rule(Family::ipv6, 3, 4)};
-  EXPECT_EQ(diff_text(comparison, true),
+  PodDiff pod_diff;
+  pod_diff.missing.policy_rules = {fwmark_rule(Family::ipv4, 1, 2), placed(fwmark_rule(Family::ipv6, 3, 4), 5, false)};
+  pod_diff.missing.local_routes = {local_default(Family::ipv4, 2)};
+  pod_diff.extra.policy_rules = {fwmark_rule(Family::ipv6, 3, 4)};
+  EXPECT_EQ(diff_text(pod_diff, true),
             "\033[31m--- routing, live\033[0m\n"
             "\033[32m+++ routing, requested\033[0m\n"
             "\033[31m-ip -6 rule add fwmark 3 lookup 4\033[0m\n"
@@ -208,14 +207,14 @@ TEST(DiffJson, HasEachField) {
   other.table = Table::mangle;
   other.name = "D";
   other.missing = other.drops = true;
-  PodDiff comparison;
-  comparison.backends = {{BackendKind::nftables, {chain, other}, {"beware"}, {"inet sidetrack"}},
-                         {BackendKind::iptables_nft, {}, {}, {}}};
-  comparison.missing.local_routes = {local_default(Family::ipv4, 2)};
-  comparison.extra.policy_rules = {placed(fwmark_rule(Family::ipv6, 3, 4, 0xff), 5, false)};
-  comparison.obstacles = {{"a rule", "a packet", "lands", "is dropped"}};
-  comparison.lost_replies = {{"a query", "docker0", "another zone"}};
-  comparison.backend = BackendKind::nftables;
+  PodDiff pod_diff;
+  pod_diff.backends = {{BackendKind::nftables, {chain, other}, {"beware"}, {"inet sidetrack"}},
+                       {BackendKind::iptables_nft, {}, {}, {}}};
+  pod_diff.missing.local_routes = {local_default(Family::ipv4, 2)};
+  pod_diff.extra.policy_rules = {placed(fwmark_rule(Family::ipv6, 3, 4, 0xff), 5, false)};
+  pod_diff.obstacles = {{"a rule", "a packet", "lands", "is dropped"}};
+  pod_diff.lost_replies = {{"a query", "docker0", "another zone"}};
+  pod_diff.backend = BackendKind::nftables;
   const std::string expected = R"({
     "equal": false,
     "obstacles": [{"rule": "a rule", "packet": "a packet", "planned": "lands", "instead": "is dropped"}],
@@ -236,7 +235,7 @@ TEST(DiffJson, HasEachField) {
                   "addresses": []},
       "extra": {"rules": [{"family": "ipv6", "fwmark": 3, "lookup": 4, "fwmask": 255, "priority": 5}], "routes": [],
                 "addresses": []}}})";
-  EXPECT_EQ(nlohmann::json::parse(diff_json(comparison)), nlohmann::json::parse(expected));
+  EXPECT_EQ(nlohmann::json::parse(diff_json(pod_diff)), nlohmann::json::parse(expected));
 }
 
 TEST(DiffJson, SaysWhatEachLineIs) {

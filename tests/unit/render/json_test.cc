@@ -45,7 +45,7 @@ Diagnosis diagnosis() {
   return made;
 }
 
-PodDiff comparison(const Plan& plan) {
+PodDiff pod_diff(const Plan& plan) {
   const Live live = as_live(plan.ruleset, BackendKind::iptables_nft);
   PodDiff made;
   made.backends = {diff(live, {})};
@@ -59,7 +59,7 @@ PodDiff comparison(const Plan& plan) {
 TEST(Json, HasKeysInSnakeCase) {
   const Config config = injected();
   const Plan plan = sidetrack::plan(config, dual_stack());
-  const PodDiff compared = comparison(plan);
+  const PodDiff compared = pod_diff(plan);
   ProbeResult failed{"outbound tcp ipv4", ProbeResult::Verdict::failed, "lost", std::chrono::milliseconds(1), {}, {}};
   failed.rules = plan.ruleset.rules;
   const Live live[] = {as_live(plan.ruleset, BackendKind::nftables)};
