@@ -11,7 +11,7 @@ namespace sidetrack::lint {
 
 // Options without effect, and values without effect of those that have one.
 [[nodiscard]] Findings without_effect(const Subject& subject);
-// The options that rules which are there would be asked for by.
+// Returns the options that rules which are there would be asked for by.
 [[nodiscard]] std::vector<Option> options_of(const PodView& pod, const std::vector<Live>& live);
 
 }  // namespace sidetrack::lint

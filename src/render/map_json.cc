@@ -85,7 +85,7 @@ class RegionTexts {
   }
 
   const std::string& field(const Box& box, Field field) {
-    const auto family = static_cast<std::uint64_t>(family_of(regions_.sets(), box));
+    const auto family = static_cast<std::uint64_t>(value_of(family_of(regions_.sets(), box)));
     const std::uint64_t key = (std::uint64_t{box[index(field)]} * field_count + index(field)) * 2 + family;
     std::string& known = fields_[key];
     if (known.empty()) known = member_text(field_names[index(field)], field_json(regions_, box, field), margin + 2);

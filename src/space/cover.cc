@@ -22,6 +22,14 @@ constexpr Field in_order[] = {
 constexpr std::size_t many_parts = 64;  // more of them: lines have exceptions
 constexpr Leaf unsaid = Diagrams::leaf(~Diagrams::Node{0});
 
+// Returns the values that the field may have, with the others as in the box, for nothing but leaves that pass.
+Sets::Id widest(Regions& regions, Regions::Node root, const Box& box, Field field, const Box& whole,
+                const std::function<bool(Leaf)>& passes) {
+  const Sets::Id all = whole[index(field)];
+  if (box[index(field)] == all) return all;
+  return regions.sets().intersection(regions.diagrams().allowed(root, box, field, passes), all);
+}
+
 struct Part {
   Box box;
   Leaf leaf;  // by ending
@@ -183,9 +191,12 @@ class Cover {
 
   Box largest(const Part& part) {
     const bool has_few = parts_.size() <= many_parts;
-    return widened(regions_, root_, part.box, whole_, is_like(part), [&](Field field, const Box& box) {
-      return field != address_ || has_few || is_elsewhere(part, box);
-    });
+    Box box = part.box;
+    for (const Field field : in_order) {
+      if (field == address_ && !has_few && !is_elsewhere(part, box)) continue;
+      box[index(field)] = widest(regions_, root_, box, field, whole_, is_like(part));
+    }
+    return box;
   }
 
   // Returns whether packets of other addresses may end as those of the part.
@@ -228,19 +239,16 @@ class Cover {
   // With packets that no line has said (by `open`), if they are few: those of the usual ending are never said.
   Box largest_but_for_some(const Part& part, Diagrams::Node open) {
     const auto passes = [&](Leaf leaf) { return leaf == no_such_packet || leaf == unsaid || leaf == part.leaf; };
-    const auto allowed = [&](Diagrams::Node root, const Box& box, Field field, const std::function<bool(Leaf)>& those) {
-      return regions_.sets().intersection(regions_.diagrams().allowed(root, box, field, those), whole_[index(field)]);
-    };
     Box box = part.box;
     for (const Field field : in_order) {
       Sets::Id& values = box[index(field)];
       if (values == whole_[index(field)]) continue;
       Box wider = box;
-      wider[index(field)] = allowed(open, box, field, passes);
+      wider[index(field)] = widest(regions_, open, box, field, whole_, passes);
       if (is_mostly(part.leaf, wider)) {
         box = wider;
       } else {
-        values = regions_.sets().set_union(values, allowed(root_, box, field, is_like(part)));
+        values = regions_.sets().set_union(values, widest(regions_, root_, box, field, whole_, is_like(part)));
       }
     }
     return box;
@@ -277,13 +285,8 @@ class Cover {
 
 }  // namespace
 
-Box widened(Regions& regions, Regions::Node root, Box box, const Box& whole, const std::function<bool(Leaf)>& passes,
-            const std::function<bool(Field, const Box&)>& is_worth_it) {
-  for (const Field field : in_order) {
-    Sets::Id& values = box[index(field)];
-    if (values == whole[index(field)] || (is_worth_it && !is_worth_it(field, box))) continue;
-    values = regions.sets().intersection(regions.diagrams().allowed(root, box, field, passes), whole[index(field)]);
-  }
+Box widened(Regions& regions, Regions::Node root, Box box, const Box& whole, const std::function<bool(Leaf)>& passes) {
+  for (const Field field : in_order) box[index(field)] = widest(regions, root, box, field, whole, passes);
   return box;
 }
 

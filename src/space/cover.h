@@ -29,11 +29,9 @@ struct Section {
   std::vector<Line> lines;
 };
 
-// The box with each field as large as it can be within the whole one, where nothing but leaves that pass is in it; of
-// those fields that are worth it.
+// The box with each field as large as it can be within the whole one, where nothing but leaves that pass is in it.
 [[nodiscard]] Box widened(Regions& regions, Regions::Node root, Box box, const Box& whole,
-                          const std::function<bool(Leaf)>& passes,
-                          const std::function<bool(Field, const Box&)>& is_worth_it = {});
+                          const std::function<bool(Leaf)>& passes);
 
 struct SectionOptions {
   std::vector<Direction> ways;

@@ -24,9 +24,10 @@ std::uint32_t hash_of(std::size_t level, std::span<const Diagrams::Edge> edges) 
   return static_cast<std::uint32_t>(made ^ made >> 32);
 }
 
-bool has_part(const Diagrams::PartOf& part_of, Leaf leaf) {
+// Returns the part of the leaf; nullptr: it is in none.
+const std::uint32_t* part_in(const Diagrams::PartOf& part_of, Leaf leaf) {
   const auto place = Diagrams::place_in(part_of, leaf);
-  return place != part_of.end() && place->first == leaf;
+  return place != part_of.end() && place->first == leaf ? &place->second : nullptr;
 }
 
 }  // namespace
@@ -312,7 +313,7 @@ class Diagrams::Walk {
     if (!added) return found->second;
     std::vector<std::uint32_t> all;
     if (is_leaf(by)) {
-      if (has_part(*part_of_, leaf(by))) all.push_back(place_in(*part_of_, leaf(by))->second);
+      if (const std::uint32_t* part = part_in(*part_of_, leaf(by))) all.push_back(*part);
     } else {
       for (const Edge& edge : diagrams_.edges(by)) {
         const std::vector<std::uint32_t>& more = numbers(edge.to);
@@ -369,7 +370,7 @@ Diagrams::Node Diagrams::after(Node known, Node by, std::span<const Part> parts,
     const Node inside = combined_until(
         parts.front().inside, by,
         [](Node in, Node) { return in == whole(no) ? std::optional(whole(none)) : std::nullopt; },
-        [&](Leaf in, Leaf leaf) { return in == yes && has_part(part_of, leaf) ? leaf : none; });
+        [&](Leaf in, Leaf leaf) { return in == yes && part_in(part_of, leaf) != nullptr ? leaf : none; });
     const Node made = combined_until(
         inside, parts.front().other,
         [&](Node path, Node other) -> std::optional<Node> {
@@ -411,7 +412,7 @@ std::vector<Diagrams::Node> Diagrams::split(Node region, Node by, std::span<cons
     return {combined_until(
         all_of(region, parts.front().inside), by,
         [](Node in, Node) { return in == whole(no) ? std::optional(in) : std::nullopt; },
-        [&](Leaf in, Leaf leaf) { return in == yes && has_part(part_of, leaf) ? yes : no; })};
+        [&](Leaf in, Leaf leaf) { return in == yes && part_in(part_of, leaf) != nullptr ? yes : no; })};
   }
   std::vector<Part> insides;  // what they lead to does not matter
   for (const Part& part : parts) insides.push_back({part.inside, nothing()});

@@ -166,11 +166,9 @@ Leaf Regions::leaf_of(Ending ending, const Step* step, bool inherited) {
   std::vector<Leaf>& endings = by_hash_[hash_of(ending)];
   auto like = std::ranges::find_if(endings, [&](Leaf leaf) { return decisions_[leaf].ending == ending; });
   if (like == endings.end()) like = endings.insert(like, made);
-  Reason reason{*like, nullptr, nullptr, 0, inherited};
-  if (step != nullptr) reason = {*like, step->live, step->in, step->number, inherited};
-  const auto [known, is_new] = by_reason_.try_emplace(reason, made);
+  const auto [known, is_new] = by_reason_.try_emplace({*like, step, inherited}, made);
   if (!is_new) return known->second;
-  decisions_.push_back({std::move(ending), step == nullptr ? nullptr : steps_.of(*step), inherited});
+  decisions_.push_back({std::move(ending), step, inherited});
   endings_.push_back(*like);
   return made;
 }
@@ -181,7 +179,7 @@ Leaf Regions::end_of(const Leg& leg, const std::vector<Possibility>& all) {
   const Step* step = trace.decisive.empty() ? nullptr : &trace.steps[trace.decisive.back()];
   if (step != nullptr && step->kind < Step::Kind::passed) step = nullptr;
   const bool inherited = !leg.decided && (step == nullptr || trace.decisive.back() < leg.steps);
-  return leaf_of(ending_of(all), inherited ? nullptr : step, inherited);
+  return leaf_of(ending_of(all), inherited || step == nullptr ? nullptr : steps_.of(*step), inherited);
 }
 
 Regions::Followed Regions::follow(const Point& point, Pod& pod, States::Number target) {

@@ -119,7 +119,7 @@ class Regions {
   Node completed(Node outside, Pod& pod);
   Leaf at(Pod& pod, const Point& point);
   Leaf either(const Side& side, Leaf one, Leaf other);
-  Leaf leaf_of(Ending ending, const Step* step, bool inherited);
+  Leaf leaf_of(Ending ending, const Step* step, bool inherited);  // `step`: one of steps_
 
   std::vector<Side> sides_;
   Universe universe_;
@@ -132,9 +132,8 @@ class Regions {
   KnownSteps steps_;
   std::vector<Decision> decisions_;
   std::vector<Leaf> endings_;
-  std::unordered_map<std::size_t, std::vector<Leaf>> by_hash_;  // of their endings: one of each
-  using Reason = std::tuple<Leaf, const LiveRule*, const LiveChain*, unsigned, bool>;
-  std::map<Reason, Leaf> by_reason_;
+  std::unordered_map<std::size_t, std::vector<Leaf>> by_hash_;     // of their endings: one of each
+  std::map<std::tuple<Leaf, const Step*, bool>, Leaf> by_reason_;  // `step` and `inherited` of an ending
   std::size_t followed_ = 0;
   std::size_t bytes_of_transitions_ = 0;
   std::size_t most_followed_;

@@ -43,7 +43,7 @@ class FamilyRules {
   // be among those that are not understood.
   enum class Tracking : std::uint8_t { no, unknown, yes };
   [[nodiscard]] Tracking tracking() const { return tracking_; }
-  // What is found out once for all packets: why a neighbour at a device may not be found; empty: it is.
+  // Returns, by device, why a neighbour there may not be found, which is found out once for all packets; empty: it is.
   [[nodiscard]] std::map<std::string, std::string>& why_no_neighbour() { return why_no_neighbour_; }
   // How many possible paths of one packet are followed. Where one has had more, few of each other one.
   static constexpr std::size_t many_paths = 500;

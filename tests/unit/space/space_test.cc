@@ -12,6 +12,7 @@
 
 #include "model/error.h"
 #include "render/effect.h"
+#include "render/json_parts.h"
 #include "render/map.h"
 #include "rule/iptables.h"
 #include "space/regions.h"
@@ -420,6 +421,18 @@ TEST(Map, AsJsonNamesAPolicyThatDecides) {
   Regions regions({std::move(side)});
   const std::string json = test::map_json(regions, 0, {.families = Family::ipv4, .ways = {Direction::out}});
   EXPECT_THAT(json, HasSubstr(R"("policy": "drop")"));
+}
+
+// Piece by piece, with texts that are kept, as the whole document would be.
+TEST(Map, AsJsonIsLaidOutAsOtherDocuments) {
+  const Plan plan = planned("-i * -b * -x 10.99.0.0/16,10.1.0.0/16 -o 22,9001 -c net2");
+  Regions regions({{assumed_pod(plan), {as_live(plan.ruleset, BackendKind::iptables_nft)}}});
+  const std::string text = test::map_json(regions, 0, {.ways = {Direction::out, Direction::in}});
+  const Json document = Json::parse(text);
+  std::string expected;
+  for (const Json& region : document.at("regions"))
+    expected += (expected.empty() ? "{\"regions\": [\n  " : ",\n  ") + laid_out(region, 2);
+  EXPECT_EQ(text, expected + "\n]}\n");
 }
 
 // Each field by its name, whatever order diagrams ask them in.
