@@ -24,7 +24,7 @@ constexpr std::size_t shown_of_set = 8;
 constexpr std::string_view state_names[] = {"new", "established", "invalid"};
 
 template <typename Text>
-std::vector<std::string> texts(const Intervals& set, const Text& text) {
+std::vector<std::string> texts(std::span<const Interval> set, const Text& text) {
   std::vector<std::string> all;
   for (const Interval& each : set) all.push_back(text(each));
   return all;
@@ -38,7 +38,7 @@ std::string number(const Interval& one) {
 
 // Of values that have names, each by its own.
 template <typename Name>
-std::vector<std::string> names_of(const Intervals& set, const Name& name) {
+std::vector<std::string> names_of(std::span<const Interval> set, const Name& name) {
   std::vector<std::string> all;
   for (const Interval& each : set) {
     for (Value value = each.first; value <= each.last; ++value) all.emplace_back(name(static_cast<std::size_t>(value)));
@@ -48,7 +48,8 @@ std::vector<std::string> names_of(const Intervals& set, const Name& name) {
 
 }  // namespace
 
-std::vector<std::string> values_of(const Universe& universe, const Intervals& set, Field field, Family family) {
+std::vector<std::string> values_of(const Universe& universe, std::span<const Interval> set, Field field,
+                                   Family family) {
   switch (field) {
     case Field::way:
       return names_of(set, [](std::size_t value) { return name(static_cast<Direction>(value)); });
@@ -123,8 +124,10 @@ std::string field_words(Regions& regions, Field field, Sets::Id values, const Bo
   const bool but = is_most(sets, values, whole);
   const Sets::Id named = but ? others : values;
   const auto list = [&](Sets::Id set) {
-    const Intervals& all = sets.intervals(set);
-    return some_of(values_of(regions.universe(), is_address ? with_edges(all, sets, whole) : all, field, family));
+    const std::span<const Interval> found = sets.intervals(set);
+    Intervals all(found.begin(), found.end());
+    if (is_address) all = with_edges(std::move(all), sets, whole);
+    return some_of(values_of(regions.universe(), all, field, family));
   };
   const auto phrase = [&](std::string_view before, std::string_view kind) {
     return but ? fmt::format("{} any {} but {}", before, kind, list(named))

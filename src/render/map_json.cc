@@ -32,7 +32,7 @@ void for_each_said(Regions& regions, const Box& box, const One& one) {
 }
 
 Json field_json(Regions& regions, const Box& box, Field field) {
-  const Intervals& set = regions.sets().intervals(box[index(field)]);
+  const std::span<const Interval> set = regions.sets().intervals(box[index(field)]);
   const auto values = values_of(regions.universe(), set, field, family_of(regions.sets(), box));
   return is_of_one_value(field) ? Json(values.front()) : Json(values);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@
 namespace sidetrack {
 
 // The set's values, or ranges of them, as text: "10.0.0.0/8", "15000-15010", "eth0".
-[[nodiscard]] std::vector<std::string> values_of(const space::Universe& universe, const space::Intervals& set,
+[[nodiscard]] std::vector<std::string> values_of(const space::Universe& universe, std::span<const space::Interval> set,
                                                  space::Field field, Family family);
 
 // In the order in which people speak of them.

@@ -326,17 +326,18 @@ class ChainPaths::Build {
       Sets::Id rest = domain(one.field);
       const auto add = [&](Sets::Id values) {
         if (values == Sets::empty) return;
-        const PacketAtHook before = now_;
         set(one.field, sets_.intervals(values).front().first);
         edges.push_back({values, self(self, number + 1)});
-        now_ = before;
         rest = sets_.difference(rest, values);
       };
       for (const Sets::Id values : one.sets) add(sets_.intersection(rest, values));
       add(rest);
       return diagrams_.of_edges(one.field, edges);
     };
-    return of_field(of_field, 0);
+    const PacketAtHook before = now_;
+    const Node made = of_field(of_field, 0);
+    if (!asked.empty()) now_ = before;
+    return made;
   }
 
   Sets::Id domain(Field field) {

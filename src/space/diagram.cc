@@ -9,7 +9,6 @@
 namespace sidetrack::space {
 namespace {
 
-constexpr std::size_t block_size = 4096;        // edges
 constexpr std::size_t few_edges = 16;           // which are asked one by one
 constexpr std::size_t few_pairs = 64;           // of edges: the results of asking each pair are looked up
 constexpr std::size_t few_parts = 8;            // which most cells have
@@ -39,19 +38,6 @@ void refuse_more_regions() {
 
 Diagrams::PartOf::const_iterator Diagrams::place_in(const PartOf& part_of, Leaf leaf) {
   return std::ranges::lower_bound(part_of, leaf, {}, &PartOf::value_type::first);
-}
-
-const Diagrams::Edge* Diagrams::kept(std::span<const Edge> edges) {
-  if (free_in_block_ < edges.size()) {
-    free_in_block_ = std::max(block_size, edges.size());
-    blocks_.push_back(std::make_unique<Edge[]>(free_in_block_));
-    bytes_ += free_in_block_ * sizeof(Edge);
-    end_of_block_ = blocks_.back().get();
-  }
-  Edge* const first = end_of_block_;
-  end_of_block_ = std::ranges::copy(edges, first).out;
-  free_in_block_ -= edges.size();
-  return first;
 }
 
 void Diagrams::grow_table() {
@@ -98,7 +84,7 @@ Diagrams::Node Diagrams::node_of(std::size_t level, std::size_t base) {
   }
   if (table_[at] == 0) {
     if (bytes() + sets_.bytes() > most_bytes) refuse_more_regions();
-    nodes_.push_back({kept(edges), hash, static_cast<std::uint32_t>(edges.size()) & most_edges,
+    nodes_.push_back({edges_.keep(edges).data(), hash, static_cast<std::uint32_t>(edges.size()) & most_edges,
                       static_cast<std::uint32_t>(level) & 0xf});
     table_[at] = static_cast<Node>(nodes_.size());
   }
@@ -632,14 +618,14 @@ const std::vector<Diagrams::Piece>& Diagrams::pieces_of(Node node) {
     for (const Interval& each : sets_.intervals(edge.values)) pieces.push_back({each, &edge});
   }
   std::ranges::sort(pieces, {}, [](const Piece& piece) { return piece.interval.first; });
-  bytes_ += pieces.capacity() * sizeof(Piece);
+  bytes_of_pieces_ += pieces.capacity() * sizeof(Piece);
   return pieces;
 }
 
 template <typename Is>
 bool Diagrams::all_with(Node node, Sets::Id values, const Is& is) {
   const std::span<const Edge> all = edges(node);
-  const Intervals& wanted = sets_.intervals(values);
+  const std::span<const Interval> wanted = sets_.intervals(values);
   if (all.size() <= few_edges || wanted.size() > all.size() / few_edges) {
     return std::ranges::all_of(all, [&](const Edge& edge) { return !sets_.meet(edge.values, values) || is(edge); });
   }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "model/error.h"
+#include "space/blocks.h"
 #include "space/interval_set.h"
 #include "space/memo.h"
 #include "space/universe.h"
@@ -114,7 +115,9 @@ class Diagrams {
   [[nodiscard]] std::span<const Edge> edges(Node node) const { return nodes_[node].edges(); }
   [[nodiscard]] std::size_t level(Node node) const { return is_leaf(node) ? field_count : nodes_[node].level; }
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
-  [[nodiscard]] std::size_t bytes() const { return bytes_ + nodes_.size() * (sizeof(Inner) + 2 * sizeof(Node)); }
+  [[nodiscard]] std::size_t bytes() const {
+    return edges_.bytes() + bytes_of_pieces_ + nodes_.size() * (sizeof(Inner) + 2 * sizeof(Node));
+  }
 
  private:
   static constexpr Node is_leaf_bit = 1U << 31;
@@ -132,7 +135,6 @@ class Diagrams {
 
   // Of the edges above `base` in scratch_, which are taken away; those to one node are joined.
   Node node_of(std::size_t level, std::size_t base);
-  const Edge* kept(std::span<const Edge> edges);
   void grow_table();
   Sets::Id domain(std::size_t level, Family family);
   // `stop` returns what becomes of all below two nodes where that is known without looking at it.
@@ -152,11 +154,9 @@ class Diagrams {
   const Universe& universe_;
   Sets& sets_;
   std::vector<Inner> nodes_;
-  std::vector<Node> table_;                      // by hash: the node's number and one; 0: free
-  std::vector<std::unique_ptr<Edge[]>> blocks_;  // where edges are kept
-  Edge* end_of_block_ = nullptr;
-  std::size_t free_in_block_ = 0;
-  std::size_t bytes_ = 0;      // of the blocks
+  std::vector<Node> table_;  // by hash: the node's number and one; 0: free
+  Blocks<Edge> edges_;
+  std::size_t bytes_of_pieces_ = 0;
   std::vector<Edge> scratch_;  // of nodes that are being made
   std::vector<Sets::Id> joined_;
   Memo done_;                                            // of one call

@@ -9,15 +9,14 @@ namespace {
 constexpr Value highest = ~Value{0};
 constexpr std::size_t most_known = 1U << 20;  // results that are looked up
 constexpr std::size_t few_sets = 4;           // so many are laid together one by one
-constexpr std::size_t bytes_of_a_set = 176;   // in the lists and the table, and what malloc keeps
+
+using List = std::span<const Interval>;
 
 // The first that does not end before the value.
-Intervals::const_iterator first_from(const Intervals& set, Value value) {
-  return std::ranges::lower_bound(set, value, {}, &Interval::last);
-}
+List::iterator first_from(List set, Value value) { return std::ranges::lower_bound(set, value, {}, &Interval::last); }
 
 template <typename One>
-void for_each_common(const Intervals& a, const Intervals& b, const One& one) {
+void for_each_common(List a, List b, const One& one) {
   if (a.empty() || b.empty()) return;
   auto left = first_from(a, b.front().first);
   auto right = first_from(b, a.front().first);
@@ -29,15 +28,13 @@ void for_each_common(const Intervals& a, const Intervals& b, const One& one) {
   }
 }
 
-Intervals intersection_of(const Intervals& a, const Intervals& b) {
-  Intervals result;
+// These add to an empty result.
+void intersect(List a, List b, Intervals& result) {
   for_each_common(a, b, [&](const Interval& each) { result.push_back(each); });
-  return result;
 }
 
-Intervals difference_of(const Intervals& a, const Intervals& b) {
-  Intervals result;
-  if (a.empty()) return result;
+void subtract(List a, List b, Intervals& result) {
+  if (a.empty()) return;
   auto taken = first_from(b, a.front().first);
   for (Interval rest : a) {
     while (taken != b.end() && taken->last < rest.first) ++taken;
@@ -49,7 +46,6 @@ Intervals difference_of(const Intervals& a, const Intervals& b) {
     }
     if (left) result.push_back(rest);
   }
-  return result;
 }
 
 // Adds one that begins no earlier than what is there.
@@ -62,8 +58,7 @@ void append(Intervals& result, const Interval& each) {
   }
 }
 
-Intervals union_of(const Intervals& a, const Intervals& b) {
-  Intervals result;
+void unite(List a, List b, Intervals& result) {
   result.reserve(a.size() + b.size());
   auto left = a.begin();
   auto right = b.begin();
@@ -71,7 +66,19 @@ Intervals union_of(const Intervals& a, const Intervals& b) {
     const bool of_left = right == b.end() || (left != a.end() && left->first <= right->first);
     append(result, of_left ? *left++ : *right++);
   }
-  return result;
+}
+
+std::uint32_t hash_of(List set) {
+  std::uint64_t made = set.size();
+  const auto add = [&](Value value) {
+    for (const auto half : {static_cast<std::uint64_t>(value), static_cast<std::uint64_t>(value >> 64)})
+      made = (made ^ half) * 0x9e3779b97f4a7c15U + (made >> 29);
+  };
+  for (const Interval& each : set) {
+    add(each.first);
+    add(each.last);
+  }
+  return static_cast<std::uint32_t>(made ^ made >> 32);
 }
 
 double size(const Interval& interval) { return static_cast<double>(interval.last - interval.first) + 1; }
@@ -87,52 +94,50 @@ Intervals normal(Intervals any) {
 
 Sets::Sets() { of({}); }
 
-std::size_t Sets::hash(const Intervals& set) {
-  std::uint64_t made = set.size();
-  const auto add = [&](Value value) {
-    for (const auto half : {static_cast<std::uint64_t>(value), static_cast<std::uint64_t>(value >> 64)})
-      made = (made ^ half) * 0x9e3779b97f4a7c15U + (made >> 29);
-  };
-  for (const Interval& each : set) {
-    add(each.first);
-    add(each.last);
+void Sets::grow_table() {
+  table_.assign(std::max<std::size_t>(64, 2 * table_.size()), 0);
+  for (Id id = 0; id < sets_.size(); ++id) {
+    std::size_t at = hashes_[id] & (table_.size() - 1);
+    while (table_[at] != 0) at = (at + 1) & (table_.size() - 1);
+    table_[at] = id + 1;
   }
-  return made;
 }
 
-Sets::Id Sets::of(Intervals set) {
-  const std::size_t key = hash(set);
-  const auto [first, last] = ids_.equal_range(key);
-  const auto found = std::find_if(first, last, [&](const auto& one) { return one.second.first == set; });
-  if (found != last) return found->second.second;
-  const auto id = static_cast<Id>(sets_.size());
+Sets::Id Sets::of(List set) {
+  const std::uint32_t hash = hash_of(set);
+  if (2 * (sets_.size() + 1) > table_.size()) grow_table();
+  std::size_t at = hash & (table_.size() - 1);
+  for (; table_[at] != 0; at = (at + 1) & (table_.size() - 1)) {
+    const Id id = table_[at] - 1;
+    if (hashes_[id] == hash && std::ranges::equal(sets_[id], set)) return id;
+  }
   double values = 0;
   for (const Interval& each : set) values += size(each);
   sizes_.push_back(values);
   hulls_.push_back(set.empty() ? Hull() : Hull{{set.front().first, set.back().last}, set.size() == 1});
-  bytes_ += set.size() * sizeof(Interval) + bytes_of_a_set;
-  const auto added = ids_.emplace(key, std::pair(std::move(set), id));
-  sets_.push_back(&added->second.first);
-  return id;
+  hashes_.push_back(hash);
+  sets_.push_back(kept_.keep(set));
+  table_[at] = static_cast<Id>(sets_.size());
+  return table_[at] - 1;
 }
 
 Sets::Id Sets::worked_out(Operation operation, Id a, Id b) {
   Memo& known = results_[static_cast<std::size_t>(operation)];
   const std::uint64_t key = std::uint64_t{a} << 32 | b;
   if (const auto* found = known.find(key)) return *found;
-  Intervals made;
+  scratch_.clear();
   switch (operation) {
     case Operation::intersection:
-      made = intersection_of(*sets_[a], *sets_[b]);
+      intersect(sets_[a], sets_[b], scratch_);
       break;
     case Operation::difference:
-      made = difference_of(*sets_[a], *sets_[b]);
+      subtract(sets_[a], sets_[b], scratch_);
       break;
     case Operation::set_union:
-      made = union_of(*sets_[a], *sets_[b]);
+      unite(sets_[a], sets_[b], scratch_);
       break;
   }
-  const Id result = of(std::move(made));
+  const Id result = of(scratch_);
   if (known.size() >= most_known) known.clear();
   known.add(key, result);
   return result;
@@ -154,7 +159,7 @@ Sets::Id Sets::set_union(Id a, Id b) {
 }
 
 bool Sets::contains(Id set, Value value) const {
-  const Intervals& all = *sets_[set];
+  const List all = sets_[set];
   const auto next = std::ranges::upper_bound(all, value, {}, &Interval::first);
   return next != all.begin() && std::prev(next)->last >= value;
 }
@@ -165,8 +170,8 @@ bool Sets::is_within(Id part, Id whole) const {
   const Hull& outer = hulls_[whole];
   if (inner.all.first < outer.all.first || inner.all.last > outer.all.last) return false;
   if (outer.is_full) return true;
-  const Intervals& all = *sets_[whole];
-  return std::ranges::all_of(*sets_[part], [&](const Interval& one) {
+  const List all = sets_[whole];
+  return std::ranges::all_of(sets_[part], [&](const Interval& one) {
     const auto there = first_from(all, one.first);
     return there != all.end() && there->first <= one.first && one.last <= there->last;
   });
@@ -178,9 +183,9 @@ bool Sets::meet(Id a, Id b) const {
   const Hull& other = hulls_[b];
   if (one.all.last < other.all.first || other.all.last < one.all.first) return false;
   if (a == b || (one.is_full && other.is_full)) return true;
-  const bool fewer = sets_[a]->size() <= sets_[b]->size();
-  const Intervals& few = *sets_[fewer ? a : b];
-  const Intervals& many = *sets_[fewer ? b : a];
+  const bool fewer = sets_[a].size() <= sets_[b].size();
+  const List few = sets_[fewer ? a : b];
+  const List many = sets_[fewer ? b : a];
   return std::ranges::any_of(few, [&](const Interval& each) {
     const auto there = first_from(many, each.first);
     return there != many.end() && there->first <= each.last;
@@ -189,14 +194,16 @@ bool Sets::meet(Id a, Id b) const {
 
 Intervals Sets::together(std::span<const Id> all) const {
   Intervals any;
-  for (const Id each : all) any.insert(any.end(), sets_[each]->begin(), sets_[each]->end());
+  for (const Id each : all) any.insert(any.end(), sets_[each].begin(), sets_[each].end());
   return normal(std::move(any));
 }
 
 Sets::Id Sets::difference(Id a, std::span<const Id> all) {
   if (all.empty()) return a;
   if (all.size() == 1) return difference(a, all.front());
-  return of(difference_of(*sets_[a], together(all)));
+  scratch_.clear();
+  subtract(sets_[a], together(all), scratch_);
+  return of(scratch_);
 }
 
 Sets::Id Sets::set_union(std::span<const Id> all) {
@@ -214,9 +221,10 @@ std::vector<Sets::Common> Sets::in_common(std::span<const Id> left, std::span<co
   const auto pieces = [&](std::span<const Id> list) {
     std::vector<Piece> all;
     for (std::uint32_t i = 0; i < list.size(); ++i) {
-      for (const Interval& each : *sets_[list[i]]) all.push_back({each, i});
+      for (const Interval& each : sets_[list[i]]) all.push_back({each, i});
     }
-    std::ranges::sort(all, {}, [](const Piece& piece) { return piece.interval.first; });
+    const auto first = [](const Piece& piece) { return piece.interval.first; };
+    if (!std::ranges::is_sorted(all, {}, first)) std::ranges::sort(all, {}, first);
     return all;
   };
   struct Part {
@@ -231,14 +239,13 @@ std::vector<Sets::Common> Sets::in_common(std::span<const Id> left, std::span<co
     if (first <= last) parts.push_back({std::uint64_t{one->set} << 32 | other->set, {first, last}});
     ++(one->interval.last < other->interval.last ? one : other);
   }
-  std::ranges::stable_sort(parts, {}, &Part::pair);
+  if (!std::ranges::is_sorted(parts, {}, &Part::pair)) std::ranges::stable_sort(parts, {}, &Part::pair);
   std::vector<Common> result;
   for (auto part = parts.begin(); part != parts.end();) {
-    Intervals values;
+    scratch_.clear();
     const std::uint64_t pair = part->pair;
-    for (; part != parts.end() && part->pair == pair; ++part) values.push_back(part->interval);
-    result.push_back(
-        {static_cast<std::uint32_t>(pair >> 32), static_cast<std::uint32_t>(pair), of(normal(std::move(values)))});
+    for (; part != parts.end() && part->pair == pair; ++part) append(scratch_, part->interval);
+    result.push_back({static_cast<std::uint32_t>(pair >> 32), static_cast<std::uint32_t>(pair), of(scratch_)});
   }
   return result;
 }
@@ -246,7 +253,7 @@ std::vector<Sets::Common> Sets::in_common(std::span<const Id> left, std::span<co
 double Sets::share(Id part, Id whole) const {
   if (part == whole || sizes_[whole] == 0) return part == whole && part != empty ? 1 : 0;
   double values = 0;
-  for_each_common(*sets_[part], *sets_[whole], [&](const Interval& each) { values += size(each); });
+  for_each_common(sets_[part], sets_[whole], [&](const Interval& each) { values += size(each); });
   return values / sizes_[whole];
 }
 

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <initializer_list>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
+#include "space/blocks.h"
 #include "space/memo.h"
 
 namespace sidetrack::space {
@@ -30,9 +30,10 @@ class Sets {
   static constexpr Id empty = 0;
 
   Sets();
-  Id of(Intervals normal);
+  Id of(std::span<const Interval> normal);
+  Id of(std::initializer_list<Interval> normal) { return of(std::span(normal.begin(), normal.size())); }
   Id single(Value value) { return of({{value, value}}); }
-  [[nodiscard]] const Intervals& intervals(Id set) const { return *sets_[set]; }
+  [[nodiscard]] std::span<const Interval> intervals(Id set) const { return sets_[set]; }
   [[nodiscard]] Value lowest(Id set) const { return hulls_[set].all.first; }  // of one that is not empty
   // From the lowest value to the highest, of one that is not empty.
   [[nodiscard]] const Interval& hull(Id set) const { return hulls_[set].all; }
@@ -61,13 +62,13 @@ class Sets {
   // Of the values of `whole`, how many are in `part`, too.
   [[nodiscard]] double share(Id part, Id whole) const;
 
-  [[nodiscard]] std::size_t bytes() const { return bytes_; }  // what the sets take
+  [[nodiscard]] std::size_t bytes() const { return kept_.bytes() + sets_.size() * bytes_of_a_set; }  // what they take
 
  private:
   enum class Operation : std::uint8_t { intersection, difference, set_union };
   Id worked_out(Operation operation, Id a, Id b);
   [[nodiscard]] Intervals together(std::span<const Id> all) const;
-  static std::size_t hash(const Intervals& set);
+  void grow_table();
 
   // From the lowest value to the highest: answers most questions without looking at the intervals.
   struct Hull {
@@ -75,12 +76,17 @@ class Sets {
     bool is_full = false;  // the set has all of it
   };
 
-  std::vector<const Intervals*> sets_;
-  std::vector<Hull> hulls_;    // of the sets
-  std::vector<double> sizes_;  // of the sets: how many values they have
-  std::size_t bytes_ = 0;
-  std::unordered_multimap<std::size_t, std::pair<Intervals, Id>> ids_;  // by hash
-  Memo results_[3];                                                     // by operation, then by both operands
+  static constexpr std::size_t bytes_of_a_set =
+      sizeof(std::span<const Interval>) + sizeof(Hull) + sizeof(double) + sizeof(std::uint32_t) + 2 * sizeof(Id);
+
+  Blocks<Interval> kept_;
+  std::vector<std::span<const Interval>> sets_;
+  std::vector<Hull> hulls_;            // of the sets
+  std::vector<double> sizes_;          // of the sets: how many values they have
+  std::vector<std::uint32_t> hashes_;  // of the sets
+  std::vector<Id> table_;              // by hash: the set's number and one; 0: free
+  Intervals scratch_;                  // a set that is being made
+  Memo results_[3];                    // by operation, then by both operands
 };
 
 }  // namespace sidetrack::space

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -11,7 +12,7 @@ namespace sidetrack::space {
 class Memo {
  public:
   [[nodiscard]] const std::uint32_t* find(std::uint64_t key) const {
-    if (slots_.empty()) return nullptr;
+    if (size_ == 0) return nullptr;
     for (std::size_t at = place(key);; at = next(at)) {
       const Slot& slot = slots_[at];
       if (slot.generation != generation_) return nullptr;
@@ -21,7 +22,7 @@ class Memo {
 
   // `key` is not in it.
   void add(std::uint64_t key, std::uint32_t value) {
-    if (2 * (used_ + 1) > slots_.size()) grow();
+    if (2 * (used_ + 1) > size_) grow();
     std::size_t at = place(key);
     while (slots_[at].generation == generation_) at = next(at);
     slots_[at] = {key, value, generation_};
@@ -30,9 +31,10 @@ class Memo {
 
   [[nodiscard]] std::size_t size() const { return used_; }
 
+  // What is added next takes few slots again, however many there are: those stay in the processor's cache.
   void clear() {
     ++generation_;
-    used_ = 0;
+    used_ = size_ = 0;
   }
 
  private:
@@ -45,21 +47,23 @@ class Memo {
   [[nodiscard]] std::size_t place(std::uint64_t key) const {
     return static_cast<std::size_t>(key * 0x9e3779b97f4a7c15U >> shift_);
   }
-  [[nodiscard]] std::size_t next(std::size_t at) const { return (at + 1) & (slots_.size() - 1); }
+  [[nodiscard]] std::size_t next(std::size_t at) const { return (at + 1) & (size_ - 1); }
 
   void grow() {
-    std::vector<Slot> old(slots_.empty() ? 64 : 2 * slots_.size());
-    old.swap(slots_);
-    shift_ = 64;
-    for (std::size_t size = slots_.size(); size > 1; size /= 2) --shift_;
-    used_ = 0;
-    const std::uint32_t generation = generation_;
-    for (const Slot& slot : old) {
-      if (slot.generation == generation) add(slot.key, slot.value);
+    std::vector<Slot> old;
+    for (std::size_t i = 0; i < size_; ++i) {
+      if (slots_[i].generation == generation_) old.push_back(slots_[i]);
     }
+    const std::size_t more = size_ == 0 ? 64 : 2 * size_;
+    clear();
+    size_ = more;
+    if (slots_.size() < size_) slots_.resize(size_);
+    shift_ = 64 - std::countr_zero(size_);
+    for (const Slot& slot : old) add(slot.key, slot.value);
   }
 
   std::vector<Slot> slots_;
+  std::size_t size_ = 0;  // how many of them are used now: a power of two
   std::size_t used_ = 0;
   std::uint32_t generation_ = 1;
   int shift_ = 64;

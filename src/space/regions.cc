@@ -583,7 +583,7 @@ Point Regions::example(const Box& box) const {
       point[i] = *found;
       continue;
     }
-    const Intervals& all = sets_.intervals(box[i]);
+    const std::span<const Interval> all = sets_.intervals(box[i]);
     const auto largest = std::ranges::max_element(all, {}, [](const Interval& one) { return one.last - one.first; });
     point[i] = field <= Field::interface || field == Field::cgroup ? all.front().first : usual_of(*largest, field);
   }

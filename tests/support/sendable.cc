@@ -70,7 +70,7 @@ std::vector<space::Box> sendable(space::Regions& regions, std::uint32_t mark) {
 space::Point point_of(const space::Box& box, space::Regions& regions, Dice& dice, bool edge) {
   space::Point point{};
   for (std::size_t i = 0; i < space::field_count; ++i) {
-    const space::Intervals& all = regions.sets().intervals(box[i]);
+    const std::span<const space::Interval> all = regions.sets().intervals(box[i]);
     const space::Interval& one = all[dice.below(all.size())];
     point[i] = edge ? (dice.percent(50) ? one.first : one.last)
                     : one.first + dice.below(static_cast<std::size_t>(one.last - one.first) + 1);

@@ -22,7 +22,7 @@ class Random {
   const T& of(const T (&choices)[N]) {
     return choices[below(N)];
   }
-  Value in(const Intervals& set) {
+  Value in(std::span<const Interval> set) {
     const Interval& one = set[below(set.size())];
     const Value wide = one.last - one.first;
     const Value any = Value{engine_()} << 64 | engine_();

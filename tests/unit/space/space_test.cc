@@ -128,7 +128,7 @@ void check(Side side, Random& random, std::size_t packets) {
     Point point = random_point(random, regions, box);
     // One field at the edge of one of its intervals, or just beyond.
     const std::size_t field = random.below(field_count);
-    const Intervals& edges = regions.sets().intervals(box[field]);
+    const std::span<const Interval> edges = regions.sets().intervals(box[field]);
     const Interval& edge = edges[random.below(edges.size())];
     const Family family = point[index(Field::family)] == 0 ? Family::ipv4 : Family::ipv6;
     const Interval domain = regions.universe().domain(static_cast<Field>(field), family);
