@@ -30,11 +30,11 @@ class Effect {
 
   std::vector<EffectRegion> run() {
     if (pairs_.all().empty()) return {};
-    std::vector<EffectRegion> all = regions_of(regions_.ordinary_part(pairs_.root(), regions_.side(0).pod), true);
-    const std::vector<EffectRegion> more = regions_of(pairs_.root(), false);
-    std::ranges::copy_if(more, std::back_inserter(all), [&](const EffectRegion& one) {
-      return std::ranges::none_of(all, [&](const EffectRegion& known) { return known.witness == one.witness; });
-    });
+    const Regions::Node usual = regions_.ordinary_part(pairs_.root(), regions_.side(0).pod);
+    std::vector<EffectRegion> all = regions_of(usual, true);
+    const Regions::Node others = regions_.diagrams().combined(
+        pairs_.root(), usual, [](Leaf leaf, Leaf in_usual) { return Pairs::is_told(in_usual) ? Pairs::untold : leaf; });
+    std::ranges::move(regions_of(others, false), std::back_inserter(all));
     return all;
   }
 

@@ -631,7 +631,7 @@ TEST(Effect, RandomEditsAreTheSameOnlyIfEveryPacketIs) {
   }
 }
 
-TEST(Effect, EveryPacketOfARegionDiffers) {
+TEST(Effect, RegionsHoldThePacketsThatDifferAndNoOthers) {
   Random random(12);
   for (const char* more : {"-x 10.0.0.0/8", "-o 22", "-k net1", "-c eth0", "-m TPROXY", "-u 5,6"}) {
     SCOPED_TRACE(more);
@@ -650,6 +650,16 @@ TEST(Effect, EveryPacketOfARegionDiffers) {
         EXPECT_NE(end(before, point), end(after, point)) << one.packets;
       }
     }
+    Diagrams& diagrams = regions.diagrams();
+    Diagrams::Node missing = diagrams.combined(before, after, [&](Leaf a, Leaf b) {
+      return regions.by_ending(a) == regions.by_ending(b) ? Diagrams::no : Diagrams::yes;
+    });
+    for (const EffectRegion& one : all) {
+      const Diagrams::Node region =
+          diagrams.of_box(one.box, Diagrams::whole(Diagrams::yes), Diagrams::whole(Diagrams::no));
+      missing = diagrams.without(missing, region);
+    }
+    EXPECT_EQ(missing, Diagrams::whole(Diagrams::no));
   }
 }
 
