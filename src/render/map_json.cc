@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -6,6 +7,7 @@
 #include "mesh/describe.h"
 #include "render/map_parts.h"
 #include "rule/iptables.h"
+#include "space/deciding_rule.h"
 #include "space/forwarded.h"
 #include "walk/explain.h"
 
@@ -37,16 +39,17 @@ Json field_json(Regions& regions, const Box& box, Field field) {
   return is_of_one_value(field) ? Json(values.front()) : Json(values);
 }
 
-Json step_json(const Step* step) {
+// `rule`: that of the step; nullptr: it has none.
+Json step_json(const Step* step, const LiveRule* rule) {
   if (step == nullptr) return nullptr;
   Json made{{"backend", name(step->backend)}, {"table", step->table}, {"chain", step->chain}};
-  if (step->live == nullptr) {
+  if (rule == nullptr) {
     made["policy"] = "drop";
     return made;
   }
-  const Reason reason = describe_live(*step->live);
-  made["number"] = step->number;
-  made["rule"] = iptables_words(step->live->rule);
+  const Reason reason = describe_live(*rule);
+  made["number"] = rule->number;
+  made["rule"] = iptables_words(rule->rule);
   made["flag"] = reason.flag;
   made["reason"] = reason.sentence;
   return made;
@@ -55,14 +58,15 @@ Json step_json(const Step* step) {
 // Regions as text. There may be very many: what they say alike is laid out once.
 class RegionTexts {
  public:
-  explicit RegionTexts(Regions& regions) : regions_(regions) {}
+  RegionTexts(Regions& regions, std::size_t side) : regions_(regions), side_(side) {}
 
   // Appends the region as one of a list that stands in the document.
   void append(std::string& text, const Box& box, Leaf leaf) {
     text += "  {\n    \"packets\": ";
     append_packets(text, box);
-    text += decision(leaf);
-    const Packet witness = regions_.universe().packet(regions_.example(box));
+    const Point example = regions_.example(box);
+    text += decision(leaf, example);
+    const Packet witness = regions_.universe().packet(example);
     text += ",\n    \"witness\": " + laid_out(explain_words(witness), margin) + "\n  }";
   }
 
@@ -92,20 +96,25 @@ class RegionTexts {
     return known;
   }
 
-  const std::string& decision(Leaf leaf) {
+  const std::string& decision(Leaf leaf, const Point& example) {
     std::string& known = decisions_[leaf];
-    if (!known.empty()) return known;
     const Decision& decision = regions_.decision(leaf);
+    const bool has_rule = decision.step != nullptr && decision.step->live != nullptr;
+    if (!known.empty() && !(has_rule && regions_.joined_rules().contains(decision.step->live))) return known;
+    std::optional<LiveRule> rule;
+    if (has_rule) rule = deciding_rule(regions_, side_, *decision.step, example);
+    known.clear();
     const auto add = [&](std::string_view name, Json value) {
       known += ",\n    " + member_text(name, std::move(value), margin);
     };
     add("ending", ending_text(decision.ending));
     add("kind", kind_names[static_cast<std::size_t>(decision.ending.kind)]);
-    add("by", step_json(decision.step));
+    add("by", step_json(decision.step, rule ? &*rule : nullptr));
     return known;
   }
 
   Regions& regions_;
+  std::size_t side_;
   std::vector<const std::string*> said_;                   // of one region
   std::unordered_map<std::uint64_t, std::string> fields_;  // by field, family and values
   std::unordered_map<Leaf, std::string> decisions_;
@@ -128,7 +137,7 @@ void write_map_json(Regions& regions, std::size_t side, const MapOptions& option
   }
   if (options.ways.empty() && options.forwarded) boxes = forwarded(regions, regions.side(side).pod);
   const Regions::Node root = regions.of(side, boxes);
-  RegionTexts texts(regions);
+  RegionTexts texts(regions, side);
   std::string text = "{\"regions\": [";
   bool is_empty = true;
   for (const Box& whole : boxes) {

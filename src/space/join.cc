@@ -30,6 +30,7 @@ struct Joined {
   LiveRule rule;
   std::optional<std::size_t> place;
   MeshRule reason{};
+  std::vector<Match> each{};  // once there are more than one
 
   // Whether it has taken the next one.
   bool take(const LiveRule& next) {
@@ -47,6 +48,8 @@ struct Joined {
     if (!at || !are_lists(own[*at], others[*at])) return false;
     if (!place) reason = describe(rule.rule).rule;
     if (describe(next.rule).rule != reason) return false;
+    if (!place) each.push_back(own[*at]);
+    each.push_back(others[*at]);
     place = at;
     take_values(rule.rule.matches[*at], others[*at]);
     return true;
@@ -57,10 +60,12 @@ bool has_handle_of(const std::vector<LiveRule>& rules, std::size_t i, std::size_
   return j < rules.size() && rules[i].handle != 0 && rules[i].handle == rules[j].handle;
 }
 
-void join(LiveChain& chain) {
+void join(LiveChain& chain, JoinedRules& rules) {
   std::vector<LiveRule> made;
+  std::vector<std::pair<std::size_t, JoinedRule>> several;
   std::optional<Joined> open;
   const auto close = [&] {
+    if (open && open->place) several.emplace_back(made.size(), JoinedRule{*open->place, std::move(open->each)});
     if (open) made.push_back(std::move(open->rule));
     open.reset();
   };
@@ -75,7 +80,7 @@ void join(LiveChain& chain) {
     LiveRule rule = chain.rules[i];
     rule.number = number;
     if (is_one) {
-      open = Joined{std::move(rule), {}, {}};
+      open = Joined{std::move(rule), {}};
     } else {
       made.push_back(std::move(rule));
     }
@@ -89,13 +94,14 @@ void join(LiveChain& chain) {
     }
   }
   chain.rules = std::move(made);
+  for (auto& [place, joined] : several) rules.emplace(&chain.rules[place], std::move(joined));
 }
 
 }  // namespace
 
-std::vector<Live> joined(std::vector<Live> live) {
+std::vector<Live> joined(std::vector<Live> live, JoinedRules& rules) {
   for (Live& one : live) {
-    for (LiveChain& chain : one.chains) join(chain);
+    for (LiveChain& chain : one.chains) join(chain, rules);
   }
   return live;
 }

@@ -11,7 +11,6 @@
 
 #include "model/error.h"
 #include "rule/iptables.h"
-#include "space/join.h"
 #include "walk/explain.h"
 #include "walk/hook_calls.h"
 #include "walk/route.h"
@@ -31,8 +30,8 @@ const Step* in_place_of(const Step& step, const ChainPath& path, const ChainPath
   return known.of(made);
 }
 
-std::vector<Side> with_joined_rules(std::vector<Side> sides) {
-  for (Side& side : sides) side.live = joined(std::move(side.live));
+std::vector<Side> with_joined_rules(std::vector<Side> sides, JoinedRules& rules) {
+  for (Side& side : sides) side.live = joined(std::move(side.live), rules);
   return sides;
 }
 
@@ -136,8 +135,9 @@ Universe Regions::universe_of(const std::vector<Side>& sides) {
 }
 
 Regions::Regions(std::vector<Side> sides, std::size_t most)
-    : sides_(with_joined_rules(std::move(sides))),
+    : sides_(with_joined_rules(std::move(sides), joined_rules_)),
       universe_(universe_of(sides_)),
+      unmarked_(universe_.mark_class(0)),
       diagrams_(universe_, sets_),
       paths_(universe_, sets_, diagrams_),
       most_followed_(most) {
@@ -277,7 +277,7 @@ Box Regions::ordinary(const PodView& pod, Direction way, Family family) {
       at(Field::interface) = sets_.difference(set(ways_out), usual);
       at(Field::source) = sets_.set_union(usual, others);
       at(Field::destination) = set(own);
-      at(Field::mark) = sets_.single(universe_.mark_class(0));
+      at(Field::mark) = sets_.single(unmarked_);
       break;
   }
   return box;
@@ -577,7 +577,7 @@ Point Regions::example(const Box& box) const {
     if (field == Field::destination) usual = usual_addresses;
     if (field == Field::source) usual = usual_sources;
     if (field == Field::source_port || field == Field::cgroup) usual = none;
-    if (field == Field::mark) usual = {universe_.mark_class(0)};
+    if (field == Field::mark) usual = {unmarked_};
     const auto found = std::ranges::find_if(usual, [&](Value value) { return sets_.contains(box[i], value); });
     if (found != usual.end()) {
       point[i] = *found;

@@ -18,6 +18,7 @@
 #include "space/chain_paths.h"
 #include "space/diagram.h"
 #include "space/ending.h"
+#include "space/join.h"
 #include "space/known_steps.h"
 #include "space/states.h"
 
@@ -76,6 +77,7 @@ class Regions {
   [[nodiscard]] Diagrams& diagrams() { return diagrams_; }
   [[nodiscard]] const Side& side(std::size_t number) const { return sides_[number]; }
   [[nodiscard]] std::size_t sides() const { return sides_.size(); }
+  [[nodiscard]] const JoinedRules& joined_rules() const { return joined_rules_; }
   // The diagram with no_such_packet wherever a packet is not ordinary in that pod.
   [[nodiscard]] Node ordinary_part(Node root, const PodView& pod);
   // All packets of a way and family; those that are ordinary (see Scope) in this pod.
@@ -121,8 +123,10 @@ class Regions {
   Leaf either(const Side& side, Leaf one, Leaf other);
   Leaf leaf_of(Ending ending, const Step* step, bool inherited);  // `step`: one of steps_
 
+  JoinedRules joined_rules_;
   std::vector<Side> sides_;
   Universe universe_;
+  Value unmarked_;  // the class of 0
   Sets sets_;
   Diagrams diagrams_;
   ChainPaths paths_;

@@ -82,7 +82,7 @@ class Observer {
 };
 
 // Wants to be told nothing. A walk with an observer makes no texts, which among thousands of rules take the most time.
-class NullObserver final : public Observer {
+class NullObserver : public Observer {
  public:
   const ChainPath* path(const BaseChain& /*base*/, ChainIndex& /*chains*/, const WalkState& /*packet*/) override {
     return nullptr;

@@ -30,7 +30,8 @@ std::vector<std::string> left_of(LiveChain chain) {
   Live live;
   live.chains.push_back(std::move(chain));
   std::vector<std::string> words;
-  const std::vector<Live> made = joined({live});
+  JoinedRules rules;
+  const std::vector<Live> made = joined({live}, rules);
   for (const LiveRule& one : made.front().chains.front().rules)
     words.push_back(fmt::format("{} {}", one.number, short_words(one.rule)));
   return words;
