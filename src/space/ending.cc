@@ -22,7 +22,7 @@ Ending of(const Trace& trace) {
   switch (outcome.kind) {
     case Outcome::Kind::leaves:
     case Outcome::Kind::forwarded:
-      made.interface = outcome.interface;
+      made.interface = ways_out(outcome);
       [[fallthrough]];
     case Outcome::Kind::lands:
       made.from = outcome.source;

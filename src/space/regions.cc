@@ -481,9 +481,7 @@ Leaf Regions::passed(Leaf leaf, const Passing& passing) {
 
 // Returns an unknown ending for what ends differently by two next hops.
 Leaf Regions::either(const Side& side, Leaf one, Leaf other) {
-  Ending like_one = decisions_[other].ending;
-  like_one.interface = decisions_[one].ending.interface;  // which hop it gets is another matter
-  if (like_one == decisions_[one].ending) return one;
+  if (by_ending(one) == by_ending(other)) return one;
   Ending made;
   made.kind = Outcome::Kind::unknown;
   for (const Leaf leaf : {one, other}) {

@@ -62,8 +62,10 @@ void cut(Trace& trace, std::size_t steps) {
 // Where it ends, and from which address.
 bool ends_alike(const Outcome& a, const Outcome& b) { return same_place(a, b) && a.source == b.source; }
 
-Outcome without_answers(Outcome outcome) {
+// Where it ends by this way, whatever becomes of the answers.
+Outcome end_of_way(Outcome outcome) {
   outcome.answers = Outcome::Answers::arrive;
+  outcome.other_interfaces.clear();
   return outcome;
 }
 
@@ -187,8 +189,7 @@ Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> li
       ends = {trace.outcome, outcome};
       const Parting parting(made, forks.made());
       cut(trace, parting.one.steps);
-      const std::string why =
-          parting.words(sentence(without_answers(trace.outcome)), sentence(without_answers(outcome)));
+      const std::string why = parting.words(sentence(end_of_way(trace.outcome)), sentence(end_of_way(outcome)));
       trace.outcome = {};
       trace.outcome.kind = Outcome::Kind::unknown;
       trace.outcome.at = {*asked.destination, asked.destination_port};
@@ -206,7 +207,7 @@ Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> li
     }
   } while (forks.next());
   for (std::size_t i = 2; i < ends.size(); ++i)
-    trace.outcome.why += "; another way ends so: " + sentence(without_answers(ends[i]));
+    trace.outcome.why += "; another way ends so: " + sentence(end_of_way(ends[i]));
   return trace;
 }
 

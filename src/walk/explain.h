@@ -88,10 +88,11 @@ struct Outcome {
   Kind kind = Kind::lands;
   Endpoint at;
   std::string interface;
-  std::string listener;              // lands: who has that port: "Envoy outbound", "the app"
-  std::optional<Endpoint> original;  // SO_ORIGINAL_DST, if the destination was translated
-  std::optional<Address> source;     // lands, leaves, forwarded: from where, if that was translated to what is known
-  bool transparent = false;          // lands: by TPROXY at `port`; `at` is what the socket sees as its own address
+  std::vector<std::string> other_interfaces;  // that its connection may get instead, by a route with several next hops
+  std::string listener;                       // lands: who has that port: "Envoy outbound", "the app"
+  std::optional<Endpoint> original;           // SO_ORIGINAL_DST, if the destination was translated
+  std::optional<Address> source;  // lands, leaves, forwarded: from where, if that was translated to what is known
+  bool transparent = false;       // lands: by TPROXY at `port`; `at` is what the socket sees as its own address
   std::uint16_t transparent_port = 0;
   std::string why;  // dropped, unroutable; lands, if not where TPROXY sent it; unknown: the rule that is the reason,
                     // and what else may happen
@@ -103,6 +104,9 @@ struct Outcome {
   // what is unknown the reason is all there is.
   friend bool operator==(const Outcome& a, const Outcome& b);
 };
+
+// Returns by which interface it leaves or goes on: "eth0", "eth0 or eth1".
+[[nodiscard]] std::string ways_out(const Outcome& outcome);
 
 // The same, whatever becomes of the answers.
 [[nodiscard]] bool same_place(const Outcome& a, const Outcome& b);

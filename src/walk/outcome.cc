@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "model/printable.h"
 #include "walk/explain.h"
@@ -36,11 +39,11 @@ std::string sentence_of(const Outcome& outcome) {
       return fmt::format("lands on {}{}{}{}{}{}{}", at, who, source, original, untouched,
                          outcome.why.empty() ? "" : ": " + outcome.why, answers);
     case Outcome::Kind::leaves:
-      return fmt::format("leaves the pod by {} to {}{}{}{}{}", outcome.interface, at, source, original, untouched,
+      return fmt::format("leaves the pod by {} to {}{}{}{}{}", ways_out(outcome), at, source, original, untouched,
                          answers);
     case Outcome::Kind::forwarded:
       return fmt::format("is not for this pod: goes on by {} to {}{} if the pod forwards, else it is dropped{}",
-                         outcome.interface, at, source, answers);
+                         ways_out(outcome), at, source, answers);
     case Outcome::Kind::dropped:
       return fmt::format("dropped: {}", outcome.why);
     case Outcome::Kind::unroutable:
@@ -58,11 +61,18 @@ std::optional<Endpoint> original(const Outcome& outcome) {
 
 }  // namespace
 
+std::string ways_out(const Outcome& outcome) {
+  std::vector<std::string> all = outcome.other_interfaces;
+  all.push_back(outcome.interface);
+  std::ranges::sort(all);
+  return fmt::format("{}", fmt::join(all, " or "));
+}
+
 bool same_place(const Outcome& a, const Outcome& b) {
   if (a.kind != b.kind) return false;
   // What is gone is nowhere: whether it was translated before is no matter.
   if (a.kind == Outcome::Kind::dropped || a.kind == Outcome::Kind::unroutable) return true;
-  return a.at == b.at && a.interface == b.interface && original(a) == original(b) && a.transparent == b.transparent &&
+  return a.at == b.at && ways_out(a) == ways_out(b) && original(a) == original(b) && a.transparent == b.transparent &&
          a.transparent_port == b.transparent_port;
 }
 

@@ -93,9 +93,7 @@ void PacketWalk::take_way(const std::string& in, const std::string& bound, bool 
   if (!bound.empty()) return;
   const std::string route = fmt::format("`{}`", ip_words(way_));
   if (asked_.state != ConnectionState::reply) {
-    packet_.doubt(
-        fmt::format("{} has next hops by other interfaces, too, of which each connection gets one; {} is followed",
-                    route, way_.device));
+    packet_.doubt(fmt::format("{} has next hops by other interfaces, too, of which each connection gets one", route));
   }
   if (observer() != nullptr) return;  // who asks about all packets asks about each hop: see by_each_hop()
   const std::string subject = "the next hop by " + route;
@@ -106,6 +104,17 @@ void PacketWalk::take_way(const std::string& in, const std::string& bound, bool 
                                                 {{&pod_, way_.route}, packet_});
   packet_.seen = !taken;
   if (taken.value_or(0) > 0) way_.device = way_.route->other_devices[*taken - 1];
+}
+
+void PacketWalk::end_outside(Outcome::Kind kind) {
+  packet_.end(kind, "");
+  Outcome& outcome = packet_.trace.outcome;
+  outcome.interface = way_.device;
+  const bool is_bound = asked_.direction != Direction::in && !asked_.interface.empty();
+  if (is_bound || way_.route == nullptr || way_.route->other_devices.empty()) return;
+  outcome.other_interfaces = way_.route->other_devices;
+  outcome.other_interfaces.push_back(way_.route->device);
+  std::erase(outcome.other_interfaces, way_.device);
 }
 
 bool PacketWalk::is_up(const std::string& device) const {

@@ -79,9 +79,8 @@ void PacketWalk::output() {
     packet_.now.owner_known = true;
     prerouting();
   } else {
-    packet_.end(Outcome::Kind::leaves, "");
+    end_outside(Outcome::Kind::leaves);
     packet_.trace.outcome.original = packet_.original;
-    packet_.trace.outcome.interface = device_of_first_hop();
   }
 }
 
@@ -150,8 +149,7 @@ void PacketWalk::routing() {
   packet_.hook([&] { return fmt::format("FORWARD, in by {}, out by {}", packet_.now.in, way_.device); });
   packet_.now.out = way_.device;
   if (!calls(Hook::forward) || !postrouting(way_.device)) return;
-  packet_.end(Outcome::Kind::forwarded, "");
-  packet_.trace.outcome.interface = device_of_first_hop();
+  end_outside(Outcome::Kind::forwarded);
 }
 
 bool PacketWalk::postrouting(const std::string& device) {

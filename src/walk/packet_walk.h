@@ -90,12 +90,7 @@ class PacketWalk {
   // who observes the first one.
   void take_way(const std::string& in, const std::string& bound, bool with_source = true);
   std::optional<std::string> cannot_be_sent() const;
-  // By which it leaves, as it is said: which hop it gets is doubted (see take_way), and no other end.
-  [[nodiscard]] const std::string& device_of_first_hop() const {
-    const bool is_bound = asked_.direction != Direction::in && !asked_.interface.empty();
-    const bool has_hops = way_.route != nullptr && !way_.route->other_devices.empty();
-    return has_hops && !is_bound ? way_.route->device : way_.device;
-  }
+  void end_outside(Outcome::Kind kind);  // of the pod, by the interface of its route
   [[nodiscard]] bool is_up(const std::string& device) const;
   // ": the destination is the pod itself"; empty of what goes on.
   [[nodiscard]] std::string why_it_stays() const;

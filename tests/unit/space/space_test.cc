@@ -82,9 +82,9 @@ bool agrees(const Ending& ending, const Outcome& outcome) {
               (ending.to.value_or(outcome.at.address) == outcome.at.address &&
                ending.port.value_or(outcome.at.port.value_or(0)) == outcome.at.port.value_or(0))) &&
              ending.transparent == outcome.transparent && ending.transparent_port == outcome.transparent_port &&
-             ending.interface == outcome.interface;
+             ending.interface == ways_out(outcome);
     case Outcome::Kind::forwarded:
-      return ending.answers == outcome.answers && ending.interface == outcome.interface;
+      return ending.answers == outcome.answers && ending.interface == ways_out(outcome);
     case Outcome::Kind::dropped:
     case Outcome::Kind::unroutable:
     case Outcome::Kind::unknown:
@@ -422,12 +422,23 @@ TEST(Map, FollowsEachNextHop) {
                              {"filter -A OUTPUT -o net1 -p tcp --dport 80 -j DROP"})}};
   side.pod.routes.front().other_devices = {"net1"};
   EXPECT_EQ(explain(packet_of("out tcp 198.51.100.1:80"), side.pod, side.live).outcome.kind, Outcome::Kind::unknown);
-  EXPECT_EQ(explain(packet_of("out tcp 198.51.100.1:81"), side.pod, side.live).outcome.kind, Outcome::Kind::leaves);
+  EXPECT_EQ(sentence(explain(packet_of("out tcp 198.51.100.1:81"), side.pod, side.live).outcome),
+            "leaves the pod by eth0 or net1 to 198.51.100.1:81, untouched");
+  Side not_by_net1{side.pod, {as_live(plan.ruleset, BackendKind::iptables_nft)}};
+  for (LiveChain& chain : not_by_net1.live.front().chains) {
+    if (chain.table != Table::nat || chain.name != "OUTPUT") continue;
+    LiveRule accepting = chain.rules.front();
+    accepting.rule.matches = {InterfaceMatch{InterfaceDirection::out, "net1", false}};
+    accepting.rule.target = Verdict::accept;
+    chain.rules.insert(chain.rules.begin(), accepting);
+  }
+  EXPECT_THAT(explain(packet_of("out tcp 10.0.0.1:81 --uid 7"), not_by_net1.pod, not_by_net1.live).outcome.why,
+              HasSubstr("if that by net1: leaves the pod by net1 to 10.0.0.1:81, untouched"));
   Regions regions({std::move(side)});
   const std::string text = map_text(regions, 0, {.families = Family::ipv4, .ways = {Direction::out}});
   EXPECT_THAT(text, HasSubstr("-> unknown: the next hop by `ip route default dev eth0 table main` (dropped, or "
-                              "leaves untouched, by eth0)\n"));
-  EXPECT_THAT(text, HasSubstr("  everything but what follows "));
+                              "leaves untouched, by eth0 or net1)\n"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("  everything but what follows +-> leaves untouched, by eth0 or net1\n"));
   EXPECT_THAT(text,
               HasSubstr("to 10.0.0.0/8; sent by any uid but 1337; sent by any gid but 1337  -> 127.0.0.1:15001 "));
 }

@@ -897,8 +897,8 @@ OUTPUT, out by eth0
   mangle OUTPUT 7: no: its destination is 10.1.0.1
   routing again, as the mark is now 1: out by net1
   filter OUTPUT 1: no: its mark is 1
-  but: `ip route default dev net1 table 200` has next hops by other interfaces, too, of which each connection gets one; net1 is followed
-= leaves the pod by net1 to 10.1.0.1:80, untouched
+  but: `ip route default dev net1 table 200` has next hops by other interfaces, too, of which each connection gets one
+= leaves the pod by eth0 or net1 to 10.1.0.1:80, untouched
 # out tcp 10.2.0.1:80
 OUTPUT, out by eth0
   conntrack: a new connection
