@@ -35,16 +35,29 @@ std::vector<Side> with_joined_rules(std::vector<Side> sides, JoinedRules& rules)
   return sides;
 }
 
-// Makes all that asks for a mark unknown.
+// Makes all that asks for a mark unknown. Each such rule doubles the ways that a packet may go: of very many nothing
+// would be found out.
 void forget_marks(Side& side) {
+  constexpr std::size_t most_rules = 100;
+  std::size_t rules = 0;
   for (Live& live : side.live) {
     for (LiveChain& chain : live.chains) {
       for (LiveRule& rule : chain.rules) {
+        bool asks = false;
         for (Match& match : rule.rule.matches) {
-          if ((reads(match) & (facts::mark | facts::connmark)) != 0) match = UnknownMatch{iptables_words(match)};
+          if ((reads(match) & (facts::mark | facts::connmark)) == 0) continue;
+          match = UnknownMatch{iptables_words(match)};
+          asks = true;
         }
+        if (asks) ++rules;
       }
     }
+  }
+  if (rules > most_rules) {
+    throw TooManyRegions(
+        ExitCode::failed,
+        fmt::format("{} rules ask for marks, more than the analysis of all packets tells apart", rules),
+        "ask for one packet: sidetrack explain");
   }
   for (PolicyRule& rule : side.pod.rules) {
     if (rule.mask == 0) continue;

@@ -18,7 +18,7 @@ struct Cube {
   std::uint32_t mask = 0;  // the bits that are fixed
 };
 
-constexpr std::size_t most_cubes = 4096;
+constexpr std::size_t most_cubes = 32768;
 
 // Those of the cube in which these bits are so, and the others.
 void split(const Cube& cube, const Cube& by, std::vector<Cube>& in, std::vector<Cube>& out) {

@@ -714,6 +714,39 @@ TEST(Space, ManyMarksAreNotKnown) {
   EXPECT_EQ(ending.either.size(), 2U) << ending_text(ending);  // dropped, or to the proxy
 }
 
+// As those of kube-proxy's peers: one for each address, and a rule for each mark.
+TEST(Space, ManyValuesOfMarksAreToldApart) {
+  Side side = side_of("-m NONE --ip-families ipv4", BackendKind::iptables_legacy);
+  std::vector<std::pair<std::vector<Match>, Target>> rules;
+  for (std::uint32_t mark = 1; mark <= 200; ++mark) rules.push_back({{MarkMatch{mark, ~0U, false}}, Verdict::drop});
+  side.live.front().chains.push_back(chain(Family::ipv4, Table::filter, "OUTPUT", false, rules));
+  Regions regions({std::move(side)});
+  ASSERT_TRUE(regions.universe().marks_known);
+  const Regions::Node root = regions.of(0);
+  Point point = regions.example(regions.everything(Direction::out, Family::ipv4));
+  for (const std::uint32_t mark : {0U, 1U, 150U, 200U, 201U}) {
+    point[index(Field::mark)] = regions.universe().mark_class(mark);
+    const Outcome::Kind kind = regions.decision(regions.diagrams().at(root, point)).ending.kind;
+    EXPECT_EQ(kind, mark >= 1 && mark <= 200 ? Outcome::Kind::dropped : Outcome::Kind::leaves) << mark;
+  }
+}
+
+// Each of them would double the ways that a packet may go.
+TEST(Space, VeryManyMarksThatAreNotKnownAreRefused) {
+  Side side = side_of("-m NONE --ip-families ipv4", BackendKind::iptables_legacy);
+  std::vector<std::pair<std::vector<Match>, Target>> rules;
+  for (std::uint32_t mark = 1; mark <= 101; ++mark)
+    rules.push_back({{MarkMatch{mark << 8, 0xffff00, false}}, Verdict::drop});
+  rules.push_back({{}, SetMark{0x100, 0x100}});
+  side.live.front().chains.push_back(chain(Family::ipv4, Table::filter, "OUTPUT", false, rules));
+  try {
+    const Regions regions({std::move(side)});
+    FAIL();
+  } catch (const TooManyRegions& error) {
+    EXPECT_THAT(error.what(), HasSubstr("101 rules ask for marks"));
+  }
+}
+
 // ---- Long lists
 
 TEST(Regions, OfRulesThatOnlyCountNothingIsAsked) {
