@@ -7,7 +7,6 @@
 #include "mesh/describe.h"
 #include "render/map_parts.h"
 #include "rule/iptables.h"
-#include "space/deciding_rule.h"
 #include "space/forwarded.h"
 #include "walk/explain.h"
 
@@ -100,9 +99,9 @@ class RegionTexts {
     std::string& known = decisions_[leaf];
     const Decision& decision = regions_.decision(leaf);
     const bool has_rule = decision.step != nullptr && decision.step->live != nullptr;
-    if (!known.empty() && !(has_rule && regions_.joined_rules().contains(decision.step->live))) return known;
+    if (!known.empty() && !(has_rule && regions_.is_joined(decision.step->live))) return known;
     std::optional<LiveRule> rule;
-    if (has_rule) rule = deciding_rule(regions_, side_, *decision.step, example);
+    if (has_rule) rule = regions_.deciding_rule(side_, *decision.step, example);
     known.clear();
     const auto add = [&](std::string_view name, Json value) {
       known += ",\n    " + member_text(name, std::move(value), margin);

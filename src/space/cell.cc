@@ -54,14 +54,11 @@ bool Cell::checkpoint(const Checkpoint& checkpoint) {
 }
 
 const ChainPath* Cell::path(const BaseChain& base, ChainIndex& chains, const WalkState& packet) {
-  std::optional<Value> own_mark;
-  if (packet.has_own_mark && packet.now.mark == packet_.mark) own_mark = point_[index(Field::mark)];
-  const auto root = paths_.of(base, chains, packet, own_mark);
-  if (!root) return nullptr;
-  const std::pair here(*root, diagrams_.at(*root, point_));
+  const auto here = paths_.place_of(base, chains, packet, packet_, point_);
+  if (!here) return nullptr;
   auto& met = legs_[leg_].paths;
-  if (std::ranges::find(met, here) == met.end()) met.push_back(here);
-  return &paths_.path(here.second);
+  if (std::ranges::find(met, *here) == met.end()) met.push_back(*here);
+  return &paths_.path(here->second);
 }
 
 void Cell::narrow(const Narrowing& narrowing) {

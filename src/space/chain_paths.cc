@@ -629,4 +629,14 @@ std::optional<Diagrams::Node> ChainPaths::of(const BaseChain& base, ChainIndex& 
   return known->second;
 }
 
+std::optional<std::pair<Diagrams::Node, Leaf>> ChainPaths::place_of(const BaseChain& base, ChainIndex& chains,
+                                                                    const WalkState& packet, const Packet& asked,
+                                                                    const Point& point) {
+  std::optional<Value> own_mark;
+  if (packet.has_own_mark && packet.now.mark == asked.mark) own_mark = point[index(Field::mark)];
+  const auto root = of(base, chains, packet, own_mark);
+  if (!root) return {};
+  return std::pair(*root, diagrams_.at(*root, point));
+}
+
 }  // namespace sidetrack::space

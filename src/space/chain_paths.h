@@ -10,6 +10,7 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "rule/facts.h"
@@ -33,6 +34,10 @@ class ChainPaths {
   [[nodiscard]] std::optional<Diagrams::Node> of(const BaseChain& base, ChainIndex& chains, const WalkState& packet,
                                                  std::optional<Value> own_mark);
   [[nodiscard]] const ChainPath& path(Leaf leaf) const { return paths_[leaf].path; }
+  // The same diagram, and its leaf for the packet that was asked about, which comes there as `packet`.
+  [[nodiscard]] std::optional<std::pair<Diagrams::Node, Leaf>> place_of(const BaseChain& base, ChainIndex& chains,
+                                                                        const WalkState& packet, const Packet& asked,
+                                                                        const Point& point);
 
  private:
   // What rules may change of a packet while they are asked, and others of the chain ask for.

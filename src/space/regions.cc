@@ -11,6 +11,7 @@
 
 #include "model/error.h"
 #include "rule/iptables.h"
+#include "space/meeting.h"
 #include "walk/explain.h"
 #include "walk/hook_calls.h"
 #include "walk/route.h"
@@ -131,6 +132,7 @@ struct Regions::Pod {
 
   Pod(PodView of, const std::vector<Live>& live)
       : view(std::move(of)), ipv4(live, Family::ipv4), ipv6(live, Family::ipv6) {}
+  FamilyRules& rules(Family family) { return family == Family::ipv4 ? ipv4 : ipv6; }
   State& at(States::Number number) {
     if (about.size() < states.size()) about.resize(states.size());
     return about[number];
@@ -228,8 +230,7 @@ Regions::Followed Regions::follow(const Point& point, Pod& pod, States::Number t
     cell.interface(bound == unbound ? no_device : sets_.difference(interfaces, no_device));
     if (bound == unbound) return none();
   }
-  FamilyRules& rules = packet.destination->family == Family::ipv4 ? pod.ipv4 : pod.ipv6;
-  const auto all = possibilities(packet, view, rules, cell);
+  const auto all = possibilities(packet, view, pod.rules(packet.destination->family), cell);
   Followed followed{point, cell.take_legs()};
   if (!all.empty()) followed.end = end_of(followed.legs.back(), all);
   return followed;
@@ -566,6 +567,20 @@ Regions::Node Regions::ordinary_part(Node root, const PodView& pod) {
 void Regions::for_each(Node root, const std::function<void(const Box&, const Box&, Leaf)>& one) {
   for (const Box& whole : wholes_)
     diagrams_.for_each(root, whole, [&](const Box& box, Leaf leaf) { one(box, whole, leaf); });
+}
+
+LiveRule Regions::deciding_rule(std::size_t side, const Step& step, const Point& point) {
+  LiveRule made = *step.live;
+  made.number = step.number;
+  const auto joined = joined_rules_.find(step.live);
+  if (joined == joined_rules_.end()) return made;
+  const Packet packet = universe_.packet_with_ports(point);
+  Pod& pod = *pods_[side].front();
+  Meeting meeting(paths_, packet, point, *step.live, joined->second);
+  static_cast<void>(possibilities(packet, pod.view, pod.rules(packet.destination->family), meeting));
+  made.number += static_cast<unsigned>(meeting.number());
+  made.rule.matches[joined->second.place] = joined->second.each[meeting.number()];
+  return made;
 }
 
 Point Regions::example(const Box& box) const {

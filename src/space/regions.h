@@ -77,7 +77,6 @@ class Regions {
   [[nodiscard]] Diagrams& diagrams() { return diagrams_; }
   [[nodiscard]] const Side& side(std::size_t number) const { return sides_[number]; }
   [[nodiscard]] std::size_t sides() const { return sides_.size(); }
-  [[nodiscard]] const JoinedRules& joined_rules() const { return joined_rules_; }
   // The diagram with no_such_packet wherever a packet is not ordinary in that pod.
   [[nodiscard]] Node ordinary_part(Node root, const PodView& pod);
   // All packets of a way and family; those that are ordinary (see Scope) in this pod.
@@ -98,6 +97,11 @@ class Regions {
 
   // One packet of the box, of values that people use where there are such.
   [[nodiscard]] Point example(const Box& box) const;
+
+  // Returns the rule of the step as it stands in its chain, with its number: the one that this packet meets, where
+  // several were joined (see join.h). The step decides about the packet, and is of that side.
+  [[nodiscard]] LiveRule deciding_rule(std::size_t side, const Step& step, const Point& point);
+  [[nodiscard]] bool is_joined(const LiveRule* rule) const { return joined_rules_.contains(rule); }
 
  private:
   static Universe universe_of(const std::vector<Side>& sides);

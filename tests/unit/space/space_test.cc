@@ -15,7 +15,6 @@
 #include "render/json_parts.h"
 #include "render/map.h"
 #include "rule/iptables.h"
-#include "space/deciding_rule.h"
 #include "space/regions.h"
 #include "support/amount.h"
 #include "text/read_rule.h"
@@ -97,7 +96,7 @@ bool agrees(const Ending& ending, const Outcome& outcome) {
 std::string rule_of_region(Regions& regions, Leaf leaf, const Point& point) {
   const Step* step = regions.decision(leaf).step;
   if (step == nullptr || step->live == nullptr) return "";
-  const LiveRule rule = deciding_rule(regions, 0, *step, point);
+  const LiveRule rule = regions.deciding_rule(0, *step, point);
   return fmt::format("{} {}: {}", step->chain, rule.number, iptables_words(rule.rule));
 }
 std::string deciding(const Trace& trace) {
