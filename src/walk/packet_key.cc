@@ -10,6 +10,8 @@ void add(StateKey& key, const Outcome& outcome) {
   key.add(outcome.kind);
   key.add(outcome.at);
   key.add(outcome.interface);
+  key.add(outcome.other_interfaces.size());
+  for (const std::string& other : outcome.other_interfaces) key.add(other);
   key.add(outcome.source);
   key.add(outcome.transparent);
   key.add(outcome.transparent_port);
@@ -86,6 +88,7 @@ void PacketWalk::add_to(StateKey& key) const {
   if (packet_.first) add(key, *packet_.first);
   key.add(way_.kind);
   key.add(way_.device);
+  key.add(has_hops() ? way_.route : nullptr);
 }
 
 void PacketWalk::add_rule(StateKey& key, const std::vector<std::size_t>& reasons) const {

@@ -89,7 +89,7 @@ RouteLookup PacketWalk::look_up(const std::string& in, const std::string& bound,
 
 void PacketWalk::take_way(const std::string& in, const std::string& bound, bool with_source) {
   way_ = look_up(in, bound, with_source);
-  if (way_.kind != RouteLookup::Kind::unicast || way_.route == nullptr || way_.route->other_devices.empty()) return;
+  if (way_.kind != RouteLookup::Kind::unicast || !has_hops()) return;
   if (!bound.empty()) return;
   const std::string route = fmt::format("`{}`", ip_words(way_));
   if (asked_.state != ConnectionState::reply) {
@@ -110,8 +110,10 @@ void PacketWalk::end_outside(Outcome::Kind kind) {
   packet_.end(kind, "");
   Outcome& outcome = packet_.trace.outcome;
   outcome.interface = way_.device;
+  if (!has_hops()) return;
+  if (observer() != nullptr) observer()->interface();
   const bool is_bound = asked_.direction != Direction::in && !asked_.interface.empty();
-  if (is_bound || way_.route == nullptr || way_.route->other_devices.empty()) return;
+  if (is_bound) return;
   outcome.other_interfaces = way_.route->other_devices;
   outcome.other_interfaces.push_back(way_.route->device);
   std::erase(outcome.other_interfaces, way_.device);

@@ -42,6 +42,10 @@ Side random_side(Random& random, std::string& what) {
     add_others(random, side.live.back());
   }
   if (random.one_in(3)) add_settings(random, side.pod);
+  if (side.live.size() == 1 && random.one_in(3)) {  // several next hops
+    assume_interface(side.pod, "net1");
+    side.pod.routes.front().other_devices = {"net1"};
+  }
   what = fmt::format("{} {}", name(backend), options);
   return side;
 }
@@ -420,6 +424,7 @@ TEST(Map, FollowsEachNextHop) {
              rules_of_others(BackendKind::iptables_nft, Family::ipv4,
                              {"filter -A OUTPUT -o net1 -p tcp --dport 80 -j DROP"})}};
   side.pod.routes.front().other_devices = {"net1"};
+  side.pod.routes.push_back({*AddressRange::parse("192.0.2.0/24"), "eth0"});
   EXPECT_EQ(explain(packet_of("out tcp 198.51.100.1:80"), side.pod, side.live).outcome.kind, Outcome::Kind::unknown);
   EXPECT_EQ(sentence(explain(packet_of("out tcp 198.51.100.1:81"), side.pod, side.live).outcome),
             "leaves the pod by eth0 or net1 to 198.51.100.1:81, untouched");
@@ -437,9 +442,11 @@ TEST(Map, FollowsEachNextHop) {
   const std::string text = map_text(regions, 0, {.families = Family::ipv4, .ways = {Direction::out}});
   EXPECT_THAT(text, HasSubstr("-> unknown: the next hop by `ip route default dev eth0 table main` (dropped, or "
                               "leaves untouched, by eth0 or net1)\n"));
+  // By a route with one hop.
+  EXPECT_THAT(text, ::testing::ContainsRegex("  to 192\\.0\\.2\\.0/24 +-> leaves untouched, by eth0\n"));
   EXPECT_THAT(text, ::testing::ContainsRegex("  everything but what follows +-> leaves untouched, by eth0 or net1\n"));
-  EXPECT_THAT(text,
-              HasSubstr("to 10.0.0.0/8; sent by any uid but 1337; sent by any gid but 1337  -> 127.0.0.1:15001 "));
+  EXPECT_THAT(text, ::testing::ContainsRegex("to 10\\.0\\.0\\.0/8; sent by any uid but 1337; sent by any gid but 1337 +"
+                                             "-> 127\\.0\\.0\\.1:15001 "));
 }
 
 TEST(Map, AsJsonNamesAPolicyThatDecides) {
