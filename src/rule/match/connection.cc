@@ -390,6 +390,7 @@ void ConnectionMatch::ask(Asked& asked) const {
   asked.connection();
   if (of == Of::protocol) asked.protocol(static_cast<Protocol>(number));
   if (of == Of::status) asked.interface(InterfaceDirection::in, "+");
+  if (of == Of::status && (number & IPS_ASSURED) != 0) asked.protocol(Protocol::tcp);
   if (of != Of::protocol) asked.ends(*this);
 }
 void ConnectionMatch::take_value(const ConnectionMatch&) {}  // no option gives it

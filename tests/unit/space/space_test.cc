@@ -247,7 +247,13 @@ TEST(Space, EveryPacketOfRulesThatJumpEndsAsExplainSays) {
   for (unsigned seed = first; seed < first + sets; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
-    check(side_with_jumps(random), random, 200);
+    Side side = side_with_jumps(random);
+    std::string rules;
+    for (const LiveChain& chain : side.live.back().chains) {
+      for (const LiveRule& rule : chain.rules) rules += iptables_words(rule.rule) + "\n";
+    }
+    SCOPED_TRACE(rules);
+    check(std::move(side), random, 200);
     if (::testing::Test::HasFailure()) return;
   }
 }
@@ -698,6 +704,27 @@ TEST(Effect, RegionsHoldThePacketsThatDifferAndNoOthers) {
     }
     EXPECT_EQ(missing, Diagrams::whole(Diagrams::no));
   }
+}
+
+// TCP is assured once it is established; whether UDP is depends on how much went both ways.
+TEST(Space, AssuredConnectionsAreToldApartByTheirProtocol) {
+  Side side = side_of("-m NONE --ip-families ipv4", BackendKind::iptables_legacy);
+  ConnectionMatch assured{ConnectionMatch::Of::status, false, End::source, false, {}, {}};
+  assured.number = 1 << 2;  // IPS_ASSURED
+  push(side, Table::filter, "OUTPUT", {assured}, Verdict::drop);
+  Regions regions({side});
+  const Regions::Node root = regions.of(0);
+  const auto kind = [&](Value protocol, Value state) {
+    Point point = regions.example(regions.everything(Direction::out, Family::ipv4));
+    point[index(Field::protocol)] = protocol;
+    point[index(Field::state)] = state;
+    return regions.decision(regions.diagrams().at(root, point)).ending.kind;
+  };
+  constexpr Value is_new = 0;
+  constexpr Value established = 1;  // of connection_states
+  EXPECT_EQ(kind(space::tcp, established), Outcome::Kind::dropped);
+  EXPECT_EQ(kind(space::udp, established), Outcome::Kind::unknown);
+  EXPECT_EQ(kind(space::udp, is_new), Outcome::Kind::leaves);
 }
 
 // ---- Marks
