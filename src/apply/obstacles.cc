@@ -272,7 +272,9 @@ class Search {
     const auto both = explained(packet);
     if (!both) return;
     std::string rule = reason(*both);
-    std::string key = without_addresses(rule, both->there.packet);
+    const Outcome& there = both->there.outcome;
+    const bool is_of_subject = rule == there.why && !there.subject.empty();
+    std::string key = is_of_subject ? there.subject : without_addresses(rule, both->there.packet);
     if (!reasons_.insert(std::move(key)).second) return;
     const Explained bare = with_fewest_words(*both);
     reasons_.insert(rule);

@@ -28,11 +28,12 @@ void for_each_common(List a, List b, const One& one) {
   }
 }
 
-// These add to an empty result.
+// Adds what is in both to an empty result.
 void intersect(List a, List b, Intervals& result) {
   for_each_common(a, b, [&](const Interval& each) { result.push_back(each); });
 }
 
+// Adds what is in `a` alone to an empty result.
 void subtract(List a, List b, Intervals& result) {
   if (a.empty()) return;
   auto taken = first_from(b, a.front().first);
@@ -58,6 +59,7 @@ void append(Intervals& result, const Interval& each) {
   }
 }
 
+// Adds what is in one of them to an empty result.
 void unite(List a, List b, Intervals& result) {
   result.reserve(a.size() + b.size());
   auto left = a.begin();

@@ -194,6 +194,7 @@ Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> li
       trace.outcome.kind = Outcome::Kind::unknown;
       trace.outcome.at = {*asked.destination, asked.destination_port};
       trace.outcome.why = why;
+      trace.outcome.subject = parting.one.subject;
     } else if (with_answers && !answered) {
       trace.outcome = outcome;
       answered = true;

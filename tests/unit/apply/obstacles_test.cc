@@ -385,6 +385,19 @@ ip route 203.0.113.0/24 dev eth0 table 133: `out tcp 203.0.113.1:80 --from 192.0
 )");
 }
 
+// Whatever the ports of the packets that show it.
+TEST(Obstacles, OfANextHopAreOne) {
+  const std::string all = found("-i * -b * -o 22 --ip-families ipv4",
+                                {{Table::nat, "-A OUTPUT -o net1 -p tcp -j RETURN"}}, [](PodView& pod) {
+                                  assume_interface(pod, "net1");
+                                  pod.routes.front().other_devices = {"net1"};
+                                });
+  EXPECT_EQ(std::ranges::count(all, '\n'), 2) << all;
+  EXPECT_TRUE(all.starts_with("which next hop it gets by `ip route default dev eth0 table main` (")) << all;
+  EXPECT_NE(all.find("if that by net1: leaves the pod by net1 to 198.51.100.1"), std::string::npos) << all;
+  EXPECT_NE(all.find("\nrule 1 of nat OUTPUT: "), std::string::npos) << all;  // to the network of net1
+}
+
 // What comes in by a bridge meets rules for frames.
 TEST(Obstacles, AreRulesForFrames) {
   const Plan plan = planned(usual);
