@@ -40,15 +40,6 @@ Diagrams::PartOf::const_iterator Diagrams::place_in(const PartOf& part_of, Leaf 
   return std::ranges::lower_bound(part_of, leaf, {}, &PartOf::value_type::first);
 }
 
-void Diagrams::grow_table() {
-  table_.assign(std::max<std::size_t>(256, 2 * table_.size()), 0);
-  for (Node node = 0; node < nodes_.size(); ++node) {
-    std::size_t at = nodes_[node].hash & (table_.size() - 1);
-    while (table_[at] != 0) at = (at + 1) & (table_.size() - 1);
-    table_[at] = node + 1;
-  }
-}
-
 Diagrams::Node Diagrams::node_of(std::size_t level, std::size_t base) {
   // Joined, and in one order, so that equal nodes are equal lists.
   const auto first = scratch_.begin() + static_cast<std::ptrdiff_t>(base);
@@ -76,20 +67,17 @@ Diagrams::Node Diagrams::node_of(std::size_t level, std::size_t base) {
   std::sort(first, last, [&](const Edge& a, const Edge& b) { return sets_.lowest(a.values) < sets_.lowest(b.values); });
   const std::span<const Edge> edges(first, last);
   const std::uint32_t hash = hash_of(level, edges);
-  if (2 * (nodes_.size() + 1) > table_.size()) grow_table();
-  std::size_t at = hash & (table_.size() - 1);
-  for (; table_[at] != 0; at = (at + 1) & (table_.size() - 1)) {
-    const Inner& inner = nodes_[table_[at] - 1];
-    if (inner.hash == hash && inner.level == level && std::ranges::equal(inner.edges(), edges)) break;
-  }
-  if (table_[at] == 0) {
+  std::uint32_t& number = table_.slot(
+      hash, nodes_.size(), [&](Node node) { return nodes_[node].hash; },
+      [&](Node node) { return nodes_[node].level == level && std::ranges::equal(nodes_[node].edges(), edges); });
+  if (number == 0) {
     if (bytes() + sets_.bytes() > most_bytes) refuse_more_regions();
     nodes_.push_back({edges_.keep(edges).data(), hash, static_cast<std::uint32_t>(edges.size()) & most_edges,
                       static_cast<std::uint32_t>(level) & 0xf});
-    table_[at] = static_cast<Node>(nodes_.size());
+    number = static_cast<Node>(nodes_.size());
   }
   scratch_.resize(base);
-  return table_[at] - 1;
+  return number - 1;
 }
 
 Sets::Id Diagrams::domain(std::size_t level, Family family) {

@@ -18,6 +18,7 @@
 #include "space/blocks.h"
 #include "space/interval_set.h"
 #include "space/memo.h"
+#include "space/number_table.h"
 #include "space/universe.h"
 
 namespace sidetrack::space {
@@ -135,7 +136,6 @@ class Diagrams {
 
   // Of the edges above `base` in scratch_, which are taken away; those to one node are joined.
   Node node_of(std::size_t level, std::size_t base);
-  void grow_table();
   Sets::Id domain(std::size_t level, Family family);
   // `stop` returns what becomes of all below two nodes where that is known without looking at it.
   template <typename Stop, typename Combine>
@@ -154,7 +154,7 @@ class Diagrams {
   const Universe& universe_;
   Sets& sets_;
   std::vector<Inner> nodes_;
-  std::vector<Node> table_;  // by hash: the node's number and one; 0: free
+  NumberTable table_;  // of the nodes
   Blocks<Edge> edges_;
   std::size_t bytes_of_pieces_ = 0;
   std::vector<Edge> scratch_;  // of nodes that are being made

@@ -96,31 +96,20 @@ Intervals normal(Intervals any) {
 
 Sets::Sets() { of({}); }
 
-void Sets::grow_table() {
-  table_.assign(std::max<std::size_t>(64, 2 * table_.size()), 0);
-  for (Id id = 0; id < sets_.size(); ++id) {
-    std::size_t at = hashes_[id] & (table_.size() - 1);
-    while (table_[at] != 0) at = (at + 1) & (table_.size() - 1);
-    table_[at] = id + 1;
-  }
-}
-
 Sets::Id Sets::of(List set) {
   const std::uint32_t hash = hash_of(set);
-  if (2 * (sets_.size() + 1) > table_.size()) grow_table();
-  std::size_t at = hash & (table_.size() - 1);
-  for (; table_[at] != 0; at = (at + 1) & (table_.size() - 1)) {
-    const Id id = table_[at] - 1;
-    if (hashes_[id] == hash && std::ranges::equal(sets_[id], set)) return id;
-  }
+  std::uint32_t& number = table_.slot(
+      hash, sets_.size(), [&](Id id) { return hashes_[id]; },
+      [&](Id id) { return std::ranges::equal(sets_[id], set); });
+  if (number != 0) return number - 1;
   double values = 0;
   for (const Interval& each : set) values += size(each);
   sizes_.push_back(values);
   hulls_.push_back(set.empty() ? Hull() : Hull{{set.front().first, set.back().last}, set.size() == 1});
   hashes_.push_back(hash);
   sets_.push_back(kept_.keep(set));
-  table_[at] = static_cast<Id>(sets_.size());
-  return table_[at] - 1;
+  number = static_cast<Id>(sets_.size());
+  return number - 1;
 }
 
 Sets::Id Sets::worked_out(Operation operation, Id a, Id b) {

@@ -9,6 +9,7 @@
 
 #include "space/blocks.h"
 #include "space/memo.h"
+#include "space/number_table.h"
 
 namespace sidetrack::space {
 
@@ -68,7 +69,6 @@ class Sets {
   enum class Operation : std::uint8_t { intersection, difference, set_union };
   Id worked_out(Operation operation, Id a, Id b);
   [[nodiscard]] Intervals together(std::span<const Id> all) const;
-  void grow_table();
 
   // From the lowest value to the highest: answers most questions without looking at the intervals.
   struct Hull {
@@ -84,7 +84,7 @@ class Sets {
   std::vector<Hull> hulls_;            // of the sets
   std::vector<double> sizes_;          // of the sets: how many values they have
   std::vector<std::uint32_t> hashes_;  // of the sets
-  std::vector<Id> table_;              // by hash: the set's number and one; 0: free
+  NumberTable table_;                  // of the sets
   Intervals scratch_;                  // a set that is being made
   Memo results_[3];                    // by operation, then by both operands
 };

@@ -9,7 +9,7 @@
 
 namespace sidetrack::space {
 
-// What the rules that one stands for have at the place of its list, in their order.
+// Holds what the rules that one stands for have at the place of its list, in their order.
 struct JoinedRule {
   std::size_t place = 0;
   std::vector<Match> each;

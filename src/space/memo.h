@@ -31,7 +31,7 @@ class Memo {
 
   [[nodiscard]] std::size_t size() const { return used_; }
 
-  // What is added next takes few slots again, however many there are: those stay in the processor's cache.
+  // Forgets all. Few slots are used again, however many there are: those stay in the processor's cache.
   void clear() {
     ++generation_;
     used_ = size_ = 0;

@@ -44,13 +44,11 @@ void forget_marks(Side& side) {
   for (Live& live : side.live) {
     for (LiveChain& chain : live.chains) {
       for (LiveRule& rule : chain.rules) {
-        bool asks = false;
+        const auto asks = [](const Match& match) { return (reads(match) & (facts::mark | facts::connmark)) != 0; };
+        if (std::ranges::any_of(rule.rule.matches, asks)) ++rules;
         for (Match& match : rule.rule.matches) {
-          if ((reads(match) & (facts::mark | facts::connmark)) == 0) continue;
-          match = UnknownMatch{iptables_words(match)};
-          asks = true;
+          if (asks(match)) match = UnknownMatch{iptables_words(match)};
         }
-        if (asks) ++rules;
       }
     }
   }
