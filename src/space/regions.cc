@@ -491,32 +491,54 @@ Leaf Regions::passed(Leaf leaf, const Passing& passing) {
   return leaf_of(decision.ending, passing.left_alone, false);
 }
 
-// Returns an unknown ending for what ends differently by two next hops.
-Leaf Regions::either(const Side& side, Leaf one, Leaf other) {
+// Returns an unknown ending for what ends differently by two next hops: by those of the pods before that number, and by
+// that of this one.
+Leaf Regions::either(std::size_t side, std::size_t hop, Leaf one, Leaf other) {
   if (by_ending(one) == by_ending(other)) return one;
+  const Pods all = pods_[side];
   Ending made;
   made.kind = Outcome::Kind::unknown;
-  for (const Leaf leaf : {one, other}) {
+  const auto add = [&](Leaf leaf, Pods pods) {
     const Ending& ending = decisions_[leaf].ending;
-    if (ending.either.empty()) made.either.push_back(ending);
-    made.either.insert(made.either.end(), ending.either.begin(), ending.either.end());
-  }
+    const std::vector<Ending> places = ending.either.empty() ? std::vector{ending} : ending.either;
+    for (Ending place : places) {
+      place.interface = of_these_hops(place.interface, pods);
+      made.either.push_back(std::move(place));
+    }
+  };
+  add(one, all.first(hop));
+  add(other, all.subspan(hop, 1));
   std::ranges::sort(made.either, {}, [](const Ending& place) { return ending_text(place); });
-  for (const Route& route : side.pod.routes) {
+  for (const Route& route : sides_[side].pod.routes) {
     if (!route.other_devices.empty()) made.unknowns.push_back(fmt::format("the next hop by `{}`", ip_words(route)));
   }
   return leaf_of(std::move(made), nullptr, false);
 }
 
+// Of the interfaces of a route with several next hops, "eth0 or net1", returns those which these pods take.
+std::string Regions::of_these_hops(const std::string& ways, Pods pods) {
+  for (std::size_t i = 0; i < pods.front()->view.routes.size(); ++i) {
+    const Route& route = pods.front()->view.routes[i];
+    if (joined_ways(route.device, route.other_devices) != ways) continue;
+    std::vector<std::string> devices;
+    for (const auto& pod : pods) {
+      const std::string& device = pod->view.routes[i].device;
+      if (std::ranges::find(devices, device) == devices.end()) devices.push_back(device);
+    }
+    return joined_ways(devices.front(), {devices.begin() + 1, devices.end()});
+  }
+  return ways;
+}
+
 // `outside`: no such packet, or uncovered.
 Regions::Node Regions::completed(Node outside, std::size_t number) {
-  std::optional<Node> made;
-  for (const auto& pod : pods_[number]) {
-    const Node by_hop = completed(outside, *pod);
-    made =
-        made ? diagrams_.combined(*made, by_hop, [&](Leaf a, Leaf b) { return either(sides_[number], a, b); }) : by_hop;
+  const Pods hops = pods_[number];
+  Node made = completed(outside, *hops.front());
+  for (std::size_t hop = 1; hop < hops.size(); ++hop) {
+    made = diagrams_.combined(made, completed(outside, *hops[hop]),
+                              [&](Leaf a, Leaf b) { return either(number, hop, a, b); });
   }
-  return *made;
+  return made;
 }
 
 Regions::Node Regions::completed(Node outside, Pod& pod) {
@@ -538,12 +560,10 @@ Regions::Node Regions::of(std::size_t number, Scope scope) {
 Regions::Node Regions::of(std::size_t number, std::span<const Box> boxes) { return completed(outside(boxes), number); }
 
 Leaf Regions::at(std::size_t number, const Point& point) {
-  std::optional<Leaf> made;
-  for (const auto& pod : pods_[number]) {
-    const Leaf by_hop = at(*pod, point);
-    made = made ? either(sides_[number], *made, by_hop) : by_hop;
-  }
-  return *made;
+  const Pods hops = pods_[number];
+  Leaf made = at(*hops.front(), point);
+  for (std::size_t hop = 1; hop < hops.size(); ++hop) made = either(number, hop, made, at(*hops[hop], point));
+  return made;
 }
 
 Leaf Regions::at(Pod& pod, const Point& point) {

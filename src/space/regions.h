@@ -124,7 +124,9 @@ class Regions {
   Node completed(Node outside, std::size_t side);
   Node completed(Node outside, Pod& pod);
   Leaf at(Pod& pod, const Point& point);
-  Leaf either(const Side& side, Leaf one, Leaf other);
+  using Pods = std::span<const std::unique_ptr<Pod>>;
+  Leaf either(std::size_t side, std::size_t hop, Leaf one, Leaf other);
+  [[nodiscard]] static std::string of_these_hops(const std::string& ways, Pods pods);
   Leaf leaf_of(Ending ending, const Step* step, bool inherited);  // `step`: one of steps_
 
   JoinedRules joined_rules_;

@@ -142,6 +142,23 @@ Packet filled_in(Packet packet, const PodView& pod, Observer* observer = nullptr
   return packet;
 }
 
+// Returns the packet with the source that goes with the next hop of this walk, if the kernel chooses both: it takes the
+// hop first (fib_select_path, then fib_result_prefsrc).
+Packet with_source_of_hop(Packet packet, const PodView& pod, Forks& forks) {
+  const Address& destination = *packet.destination;
+  RouteLookup way = route(pod, {destination, {}, packet.mark, "lo", packet.interface});
+  if (way.kind != RouteLookup::Kind::unicast || !way.has_hops() || !packet.interface.empty()) return packet;
+  const bool is_one = std::ranges::all_of(way.route->other_devices, [&](const std::string& device) {
+    RouteLookup by_device = way;
+    by_device.device = device;
+    return source_for(pod, by_device, destination) == packet.source;
+  });
+  if (is_one) return packet;
+  way.device = forks.next_hop(way, destination, 0, {}).value();
+  packet.source = source_for(pod, way, destination).value_or(Address::any(destination.family));
+  return packet;
+}
+
 }  // namespace
 
 std::string iptables_words(const Step& step) {
@@ -166,7 +183,7 @@ Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> li
   std::size_t walks = 0;
   std::vector<Outcome> ends;  // once two walks ended differently: each place
   do {
-    PacketWalk walk(asked, context);
+    PacketWalk walk(context.source_chosen ? asked : with_source_of_hop(asked, pod, forks), context);
     walk.run();
     if (++walks > rules.most_paths()) {
       trace.outcome = too_many_paths(asked, rules);

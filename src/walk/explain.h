@@ -107,6 +107,7 @@ struct Outcome {
 
 // Returns by which interface it leaves or goes on: "eth0", "eth0 or eth1".
 [[nodiscard]] std::string ways_out(const Outcome& outcome);
+[[nodiscard]] std::string joined_ways(const std::string& interface, std::vector<std::string> others);
 
 // The same, whatever becomes of the answers.
 [[nodiscard]] bool same_place(const Outcome& a, const Outcome& b);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "walk/forks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace sidetrack {
@@ -14,17 +16,22 @@ std::optional<std::size_t> Forks::choose(Fork fork, ChoiceState choice_state) {
   return 0;
 }
 
-std::optional<std::size_t> Forks::choose_once(const void* what, const Address& address, Fork fork,
-                                              ChoiceState choice_state) {
-  const auto known = once_.find({what, address});
-  if (known != once_.end()) return known->second;
+std::optional<std::string> Forks::next_hop(const RouteLookup& way, const Address& destination, std::size_t steps,
+                                           ChoiceState choice_state) {
+  const auto known = hops_.find({way.route, destination});
+  if (known != hops_.end()) return known->second;
+  const std::string subject = fmt::format("the next hop by `{}`", ip_words(way));
+  Fork fork{subject, fmt::format("which next hop it gets by `{}`", ip_words(way)), {}, steps};
+  std::vector<std::string> devices{way.route->device};
+  devices.insert(devices.end(), way.route->other_devices.begin(), way.route->other_devices.end());
+  for (const std::string& device : devices) fork.options.push_back("if that by " + device);
   const auto taken = choose(std::move(fork), std::move(choice_state));
-  if (taken) once_.emplace(std::pair(what, address), *taken);
-  return taken;
+  if (!taken) return {};
+  return hops_.emplace(std::pair(way.route, destination), devices[*taken]).first->second;
 }
 
 bool Forks::next() {
-  once_.clear();
+  hops_.clear();
   while (!made_.empty() && made_.back().taken + 1 == made_.back().options.size()) made_.pop_back();
   if (made_.empty()) return false;
   ++made_.back().taken;

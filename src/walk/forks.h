@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "walk/in_flight.h"
+#include "walk/route.h"
 
 namespace sidetrack {
 
@@ -37,8 +38,10 @@ class Forks {
   // need not go on.
   std::optional<std::size_t> choose(Fork fork, ChoiceState choice_state);
 
-  // The same for all that asks about `what` for this address within one walk.
-  std::optional<std::size_t> choose_once(const void* what, const Address& address, Fork fork, ChoiceState choice_state);
+  // By which of its route's next hops a packet leaves that is not bound to an interface; the same for all that asks
+  // about that route and this address within one walk. `steps`: of the trace, up to this choice.
+  std::optional<std::string> next_hop(const RouteLookup& way, const Address& destination, std::size_t steps,
+                                      ChoiceState choice_state);
 
   // To the next walk; false if there is none.
   bool next();
@@ -54,7 +57,7 @@ class Forks {
   std::size_t again_ = 0;  // so many of them are to be made as before
   std::size_t at_ = 0;
   std::vector<ChoiceState> seen_;
-  std::map<std::pair<const void*, Address>, std::size_t> once_;
+  std::map<std::pair<const Route*, Address>, std::string> hops_;  // of this walk
 };
 
 }  // namespace sidetrack

@@ -88,7 +88,7 @@ void PacketWalk::add_to(StateKey& key) const {
   if (packet_.first) add(key, *packet_.first);
   key.add(way_.kind);
   key.add(way_.device);
-  key.add(has_hops() ? way_.route : nullptr);
+  key.add(way_.has_hops() ? way_.route : nullptr);
 }
 
 void PacketWalk::add_rule(StateKey& key, const std::vector<std::size_t>& reasons) const {

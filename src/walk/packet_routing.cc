@@ -89,28 +89,23 @@ RouteLookup PacketWalk::look_up(const std::string& in, const std::string& bound,
 
 void PacketWalk::take_way(const std::string& in, const std::string& bound, bool with_source) {
   way_ = look_up(in, bound, with_source);
-  if (way_.kind != RouteLookup::Kind::unicast || !has_hops()) return;
-  if (!bound.empty()) return;
-  const std::string route = fmt::format("`{}`", ip_words(way_));
+  if (way_.kind != RouteLookup::Kind::unicast || !way_.has_hops() || !bound.empty()) return;
   if (asked_.state != ConnectionState::reply) {
-    packet_.doubt(fmt::format("{} has next hops by other interfaces, too, of which each connection gets one", route));
+    packet_.doubt(
+        fmt::format("`{}` has next hops by other interfaces, too, of which each connection gets one", ip_words(way_)));
   }
   if (observer() != nullptr) return;  // who asks about all packets asks about each hop: see by_each_hop()
-  const std::string subject = "the next hop by " + route;
-  Fork fork{subject, "which next hop it gets by " + route, {}, packet_.trace.steps.size(), 0};
-  fork.options.push_back("if that by " + way_.device);
-  for (const std::string& other : way_.route->other_devices) fork.options.push_back("if that by " + other);
-  const auto taken = context_.forks.choose_once(way_.route, packet_.now.destination.address, std::move(fork),
-                                                {{&pod_, way_.route}, packet_});
+  const auto taken = context_.forks.next_hop(way_, packet_.now.destination.address, packet_.trace.steps.size(),
+                                             {{&pod_, way_.route}, packet_});
   packet_.seen = !taken;
-  if (taken.value_or(0) > 0) way_.device = way_.route->other_devices[*taken - 1];
+  if (taken) way_.device = *taken;
 }
 
 void PacketWalk::end_outside(Outcome::Kind kind) {
   packet_.end(kind, "");
   Outcome& outcome = packet_.trace.outcome;
   outcome.interface = way_.device;
-  if (!has_hops()) return;
+  if (!way_.has_hops()) return;
   if (observer() != nullptr) observer()->interface();
   const bool is_bound = asked_.direction != Direction::in && !asked_.interface.empty();
   if (is_bound) return;

@@ -91,7 +91,6 @@ class PacketWalk {
   void take_way(const std::string& in, const std::string& bound, bool with_source = true);
   std::optional<std::string> cannot_be_sent() const;
   void end_outside(Outcome::Kind kind);  // of the pod, by the interface of its route
-  [[nodiscard]] bool has_hops() const { return way_.route != nullptr && !way_.route->other_devices.empty(); }
   [[nodiscard]] bool is_up(const std::string& device) const;
   // ": the destination is the pod itself"; empty of what goes on.
   [[nodiscard]] std::string why_it_stays() const;

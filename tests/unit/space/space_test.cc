@@ -42,7 +42,7 @@ Side random_side(Random& random, std::string& what) {
     add_others(random, side.live.back());
   }
   if (random.one_in(3)) add_settings(random, side.pod);
-  if (side.live.size() == 1 && random.one_in(3)) {  // several next hops
+  if (random.one_in(3)) {  // several next hops
     assume_interface(side.pod, "net1");
     side.pod.routes.front().other_devices = {"net1"};
   }
@@ -447,12 +447,28 @@ TEST(Map, FollowsEachNextHop) {
   Regions regions({std::move(side)});
   const std::string text = map_text(regions, 0, {.families = Family::ipv4, .ways = {Direction::out}});
   EXPECT_THAT(text, HasSubstr("-> unknown: the next hop by `ip route default dev eth0 table main` (dropped, or "
-                              "leaves untouched, by eth0 or net1)\n"));
+                              "leaves untouched, by eth0)\n"));
   // By a route with one hop.
   EXPECT_THAT(text, ::testing::ContainsRegex("  to 192\\.0\\.2\\.0/24 +-> leaves untouched, by eth0\n"));
   EXPECT_THAT(text, ::testing::ContainsRegex("  everything but what follows +-> leaves untouched, by eth0 or net1\n"));
   EXPECT_THAT(text, ::testing::ContainsRegex("to 10\\.0\\.0\\.0/8; sent by any uid but 1337; sent by any gid but 1337 +"
                                              "-> 127\\.0\\.0\\.1:15001 "));
+}
+
+// The kernel chooses the source with the hop.
+TEST(Map, FollowsEachNextHopWithItsSource) {
+  const Plan plan = planned("-m NONE --ip-families ipv4");
+  Side side{assumed_pod(plan, {"net1"}),
+            {rules_of_others(BackendKind::iptables_nft, Family::ipv4, {"filter -A OUTPUT -s 198.18.2.2 -j DROP"})}};
+  side.pod.routes.front().other_devices = {"net1"};
+  EXPECT_THAT(explain(packet_of("out tcp 198.51.100.1:80"), side.pod, side.live).outcome.why,
+              HasSubstr("(if that by eth0: leaves the pod by eth0 to 198.51.100.1:80, untouched; if that by net1: "
+                        "dropped: by rule 1 of filter OUTPUT)"));
+  EXPECT_EQ(sentence(explain(packet_of("out tcp 198.51.100.1:80 --from 192.0.2.2"), side.pod, side.live).outcome),
+            "leaves the pod by eth0 or net1 to 198.51.100.1:80, untouched");
+  Regions regions({std::move(side)});
+  EXPECT_THAT(map_text(regions, 0, {.families = Family::ipv4, .ways = {Direction::out}}),
+              HasSubstr("(dropped, or leaves untouched, by eth0)"));
 }
 
 TEST(Map, AsJsonNamesAPolicyThatDecides) {
