@@ -11,17 +11,22 @@
 namespace sidetrack {
 namespace {
 
+bool rejects(const Route& route) {
+  using Kind = Route::Kind;
+  return route.kind == Kind::blackhole || route.kind == Kind::unreachable || route.kind == Kind::prohibit;
+}
+
 // Returns whether the route counts: a socket that is bound to an interface takes no route by another one
 // (fib_lookup_good_nhc, and rt6_score_route with RT6_LOOKUP_F_IFACE). In IPv4, what rejects is asked before the device
 // is (fib_table_lookup); in IPv6 it is a route by lo.
 bool counts(const Route& route, const RouteKey& key) {
   using Kind = Route::Kind;
   if (route.kind == Kind::unknown) return true;
-  const bool rejects = route.kind != Kind::unicast && route.kind != Kind::local;
-  if (rejects && key.destination.family == Family::ipv4) return true;
+  const bool is_by_none = route.kind != Kind::unicast && route.kind != Kind::local;
+  if (is_by_none && key.destination.family == Family::ipv4) return true;
   key.ask_bound();
   if (key.bound.empty()) return true;
-  return rejects ? key.bound == "lo" : route.has_hop_by(key.bound);
+  return is_by_none ? key.bound == "lo" : route.has_hop_by(key.bound);
 }
 
 // The kernel's route to an own address is one by the device that has it.
@@ -74,14 +79,15 @@ std::optional<RouteLookup> found(const PodView& pod, const PolicyRule& rule, con
     case PolicyRule::Action::lookup:
       break;
   }
-  if (rule.table == local_table && has_route_to_own(pod, key)) {
+  if (rule.table == local_table && has_route_to_own(pod, key) && rule.suppressed < key.destination.bits()) {
     result.kind = RouteLookup::Kind::local;
     result.device = "lo";
     return result;
   }
   result.route = longest(pod, rule.table, key);
   if (result.route == nullptr || result.route->kind == Route::Kind::throw_) return {};
-  if (rule.suppressed && result.route->to.prefix_length() <= *rule.suppressed) return {};
+  // What rejects ends the lookup before anybody asks whether it is suppressed (fib_rules_lookup).
+  if (!rejects(*result.route) && result.route->to.prefix_length() <= rule.suppressed) return {};
   switch (result.route->kind) {
     case Route::Kind::unicast:
       result.kind = RouteLookup::Kind::unicast;

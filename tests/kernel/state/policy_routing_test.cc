@@ -187,5 +187,38 @@ TEST_F(PolicyRouting, ExplainFollowsOthersRulesAndRoutes) {
   EXPECT_THAT(explained({"9.0.0.1:80"}), AllOf(HasSubstr("know"), HasSubstr("uidrange")));
 }
 
+// A route that rejects is not suppressed.
+TEST_F(PolicyRouting, SuppressesWhatTheKernelSuppresses) {
+  shell(
+      "ip rule add pref 10 lookup 300 suppress_prefixlength 16; ip -6 rule add pref 10 lookup 300 suppress_prefixlength"
+      " 64; ip route add 11.1.0.0/16 dev lo table 300; ip route add local 11.2.0.0/16 dev lo table 300;"
+      "ip route add local 11.3.0.0/17 dev lo table 300; ip route add throw 11.4.0.0/16 table 300;"
+      "ip route add blackhole 11.5.0.0/16 table 300; ip route add prohibit 11.6.0.0/16 table 300;"
+      "ip route add unreachable 11.7.0.0/16 table 300; ip -6 route add blackhole 2001:db8:5::/64 table 300;"
+      "ip -6 route add local 2001:db8:6::/64 dev lo table 300");
+  for (const std::string to : {"11.1.0.1", "11.2.0.1", "11.3.0.1", "11.4.0.1", "11.5.0.1", "11.6.0.1", "11.7.0.1",
+                               "2001:db8:5::1", "2001:db8:6::1"}) {
+    SCOPED_TRACE(to);
+    const Output routed = pod.ns().program({"ip", "route", "get", to});
+    const char* where = routed.exit_code != 0                            ? "no route"
+                        : routed.out.find("local ") != std::string::npos ? "lands on"
+                                                                         : "leaves";
+    const std::string at = to.find(':') != std::string::npos ? "[" + to + "]:80" : to + ":80";
+    EXPECT_THAT(pod.ns().program({program_under_test(), "explain", "--brief", "out", "udp", at}).out, HasSubstr(where))
+        << routed.out << routed.err;
+  }
+}
+
+// For all packets that are captured, too.
+TEST_F(PolicyRouting, VerifyNamesARouteThatIsNotSuppressed) {
+  apply();
+  shell("ip rule add pref 10 lookup 300 suppress_prefixlength 0");
+  expect_as_requested();
+  shell("ip route add blackhole default table 300");
+  const Output verified = run("verify");
+  EXPECT_EQ(verified.exit_code, 6);
+  EXPECT_THAT(verified.out + verified.err, HasSubstr("ip route blackhole default table 300"));
+}
+
 }  // namespace
 }  // namespace sidetrack::netns
