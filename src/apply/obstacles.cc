@@ -149,7 +149,7 @@ class Search {
     } catch (const space::TooManyRegions&) {
       is_known = false;
     }
-    if (!is_known || !may_explain()) {
+    if (!is_known || is_open_ || !may_explain()) {
       found_.push_back(
           {found_.empty() ? "rules and routes of other programs" : "more rules and routes of other programs",
            {},
@@ -222,16 +222,20 @@ class Search {
     }
     const bool by_replies = differ_by_replies(regions.decision(kind.planned).ending, decision.ending);
     std::size_t tried = 0;
+    as_planned_ = false;
+    bool is_confirmed = false;
     for (Box box : kind.boxes) {
       space::Sets::Id& ports = box[space::index(Field::source_port)];
       if (by_replies) ports = regions.sets().intersection(ports, regions.client_ports(pod_));
       if (ports == space::Sets::empty) continue;
       for (const space::Point& point : points_of(regions, box)) {
-        if (tried++ == most_tried || !may_explain()) return;
-        try_packet(regions.universe().packet(point));
+        if (tried++ >= most_tried || !may_explain()) break;
+        if (try_packet(regions.universe().packet(point))) is_confirmed = true;
         if (!rule.empty() && reasons_.contains(rule)) return;
       }
     }
+    // Marks that are not told apart: explain() knows of each packet what becomes of it, and it may be another one.
+    if (as_planned_ && !is_confirmed && decision.ending.kind == Outcome::Kind::unknown) is_open_ = true;
   }
 
   struct Explained {
@@ -255,7 +259,9 @@ class Search {
       const Outcome& there = both.there.outcome;
       // explain() gave up after its longest search, a second: other packets would take as long.
       if (there.subject.find("possible paths") != std::string::npos) explained_ = most_explained_steps;
-      if ((!is_captured(planned) && !is_for_tunnel(both.planned)) || there == planned) return std::nullopt;
+      if (!is_captured(planned) && !is_for_tunnel(both.planned)) return std::nullopt;
+      if (there == planned) as_planned_ = true;
+      if (there == planned) return std::nullopt;
       if (same_place(there, planned) && !has_usual_source_port(*asked)) return std::nullopt;
       return both;
     } catch (const Error&) {
@@ -268,18 +274,20 @@ class Search {
     return !packet.source_port || pod_.ephemeral_ports.contains(*packet.source_port);
   }
 
-  void try_packet(const Packet& packet) {
+  // Returns whether explain() says, too, that the packet ends otherwise.
+  bool try_packet(const Packet& packet) {
     const auto both = explained(packet);
-    if (!both) return;
+    if (!both) return false;
     std::string rule = reason(*both);
     const Outcome& there = both->there.outcome;
     const bool is_of_subject = rule == there.why && !there.subject.empty();
     std::string key = is_of_subject ? there.subject : without_addresses(rule, both->there.packet);
-    if (!reasons_.insert(std::move(key)).second) return;
+    if (!reasons_.insert(std::move(key)).second) return true;
     const Explained bare = with_fewest_words(*both);
     reasons_.insert(rule);
     found_.push_back(
         {std::move(rule), explain_words(bare.packet), sentence(bare.planned.outcome), sentence(bare.there.outcome)});
+    return true;
   }
 
   // The packet with no more of its values than the answers need.
@@ -366,6 +374,8 @@ class Search {
   const std::vector<Live> planned_;
   std::size_t rules_ = 1;  // of both sides
   std::size_t explained_ = 0;
+  bool as_planned_ = false;  // a packet of this kind, by explain()
+  bool is_open_ = false;     // what becomes of some packets is not known
   std::set<std::string> reasons_;
   std::vector<Obstacle> found_;
 };

@@ -26,8 +26,8 @@ struct Obstacle {
 
 // Compares all packets that the plan alone captures with what becomes of them by `live`, which is what is there or
 // after_apply(). Returns one obstacle for each place that decides otherwise, with a packet of which explain() says the
-// same, asked by the obstacle's words; none if no packet ends otherwise; an unknown one if there are too many rules to
-// know.
+// same, asked by the obstacle's words; none if no packet ends otherwise; an unknown one if there are too many rules, or
+// marks that rules ask for, to know.
 [[nodiscard]] std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const PodView& pod,
                                               std::span<const Live> live);
 
