@@ -26,7 +26,7 @@ Cell::Cell(const Universe& universe, Sets& sets, Diagrams& diagrams, ChainPaths&
       point_(point),
       packet_(packet) {
   const Family family = packet_.destination->family;
-  for (std::size_t i = 0; i < field_count; ++i) whole_[i] = sets_.of({universe_.domain(static_cast<Field>(i), family)});
+  for (std::size_t i = 0; i < field_count; ++i) whole_[i] = diagrams_.domain(i, family);
   for (const Field field : {Field::way, Field::family, Field::state})
     whole_[index(field)] = sets_.single(point_[index(field)]);
   Leg& first = legs_.emplace_back();

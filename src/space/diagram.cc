@@ -43,28 +43,30 @@ Diagrams::PartOf::const_iterator Diagrams::place_in(const PartOf& part_of, Leaf 
 Diagrams::Node Diagrams::node_of(std::size_t level, std::size_t base) {
   // Joined, and in one order, so that equal nodes are equal lists.
   const auto first = scratch_.begin() + static_cast<std::ptrdiff_t>(base);
+  auto last = std::remove_if(first, scratch_.end(), [](const Edge& edge) { return edge.values == Sets::empty; });
   const Node to_first = first->to;
-  if (std::all_of(first, scratch_.end(), [&](const Edge& edge) { return edge.to == to_first; })) {
-    scratch_.resize(base);
+  if (std::all_of(first, last, [&](const Edge& edge) { return edge.to == to_first; })) {
+    scratch_.erase(first, scratch_.end());
     return to_first;
   }
-  std::sort(first, scratch_.end(), [](const Edge& a, const Edge& b) { return a.to < b.to; });
-  auto last = first;
-  for (auto edge = first; edge != scratch_.end();) {
-    const Node to = edge->to;
-    joined_.clear();
-    for (; edge != scratch_.end() && edge->to == to; ++edge) {
-      if (edge->values != Sets::empty) joined_.push_back(edge->values);
+  if (last - first > 2) {
+    std::sort(first, last, [](const Edge& a, const Edge& b) { return a.to < b.to; });
+    auto made = first;
+    for (auto edge = first; edge != last;) {
+      const Node to = edge->to;
+      joined_.clear();
+      for (; edge != last && edge->to == to; ++edge) joined_.push_back(edge->values);
+      *made++ = {sets_.set_union(joined_), to};
     }
-    if (!joined_.empty()) *last++ = {sets_.set_union(joined_), to};
-  }
-  if (last - first == 1) {
-    const Node only = first->to;
-    scratch_.resize(base);
-    return only;
+    last = made;
   }
   // The lowest values first, which is what all parts are told by.
-  std::sort(first, last, [&](const Edge& a, const Edge& b) { return sets_.lowest(a.values) < sets_.lowest(b.values); });
+  const auto is_lower = [&](const Edge& a, const Edge& b) { return sets_.lowest(a.values) < sets_.lowest(b.values); };
+  if (last - first > 2) {
+    std::sort(first, last, is_lower);
+  } else if (is_lower(*std::next(first), *first)) {
+    std::iter_swap(first, std::next(first));
+  }
   const std::span<const Edge> edges(first, last);
   const std::uint32_t hash = hash_of(level, edges);
   std::uint32_t& number = table_.slot(
@@ -76,7 +78,7 @@ Diagrams::Node Diagrams::node_of(std::size_t level, std::size_t base) {
                       static_cast<std::uint32_t>(level) & 0xf});
     number = static_cast<Node>(nodes_.size());
   }
-  scratch_.resize(base);
+  scratch_.erase(first, scratch_.end());
   return number - 1;
 }
 
@@ -224,10 +226,11 @@ class Diagrams::Walk {
       const auto part = std::ranges::find(cells[i].parts, number, &Going::number);
       if (part == cells[i].parts.end()) continue;
       node = (*part).*of;
+      if (diagrams_.level(node) != level) return;
       places.push_back(i);
       values.push_back(cells[i].values);
     }
-    if (places.empty() || diagrams_.level(node) != level) return;
+    if (places.empty()) return;
     const std::span<const Edge> edges = diagrams_.edges(node);
     const auto add = [&](std::size_t place, bool is_first, const Cell& before, Sets::Id inside, Node to) {
       Cell cell = before;

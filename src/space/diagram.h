@@ -51,6 +51,8 @@ class Diagrams {
   [[nodiscard]] static Node nothing() { return whole(uncovered); }
   [[nodiscard]] static bool is_leaf(Node node) { return (node & is_leaf_bit) != 0; }
   [[nodiscard]] static constexpr Leaf leaf(Node node) { return node & ~is_leaf_bit; }
+  // All values of the field in packets of that family.
+  [[nodiscard]] Sets::Id domain(std::size_t level, Family family);
   // By the values of one field: edges that have all of them, each once.
   [[nodiscard]] Node of_edges(Field field, const std::vector<Edge>& edges) {
     scratch_.insert(scratch_.end(), edges.begin(), edges.end());
@@ -136,7 +138,6 @@ class Diagrams {
 
   // Of the edges above `base` in scratch_, which are taken away; those to one node are joined.
   Node node_of(std::size_t level, std::size_t base);
-  Sets::Id domain(std::size_t level, Family family);
   // `stop` returns what becomes of all below two nodes where that is known without looking at it.
   template <typename Stop, typename Combine>
   Node combined_until(Node a, Node b, const Stop& stop, const Combine& combine);

@@ -166,6 +166,7 @@ Address address_of(Family family, Value value) {
 }
 
 Intervals intervals_of(std::span<const AddressRange> ranges) {
+  if (ranges.size() == 1) return {{value_of(ranges.front().first), value_of(ranges.front().last)}};
   Intervals all;
   for (const AddressRange& range : ranges) all.push_back({value_of(range.first), value_of(range.last)});
   return normal(std::move(all));
