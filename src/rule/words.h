@@ -54,9 +54,11 @@ template <typename Number>
 
 // Reading: nothing for what is not understood, to the last character.
 
+// As strtoul(3) reads them: 80, 0x50, 0120.
 template <typename Number>
 [[nodiscard]] std::optional<Number> read_number(std::string_view text) {
-  return text.starts_with("0x") ? to_number<Number>(text.substr(2), 16) : to_number<Number>(text);
+  if (text.starts_with("0x")) return to_number<Number>(text.substr(2), 16);
+  return to_number<Number>(text, text.starts_with('0') ? 8 : 10);
 }
 
 // Each item of a list.

@@ -17,6 +17,7 @@
 #include "text/iptables_list.h"
 #include "text/pasted_lines.h"
 #include "text/read_rule.h"
+#include "text/refused_words.h"
 
 namespace sidetrack {
 namespace {
@@ -564,7 +565,7 @@ class Reader {
   }
 
   // Takes the counters of `iptables -S -v` out: -c 12 340.
-  Rule rule_of(const std::string& chain, std::span<const std::string> words, Counters& counters) const {
+  Rule rule_of(const std::string& chain, std::span<const std::string> words, Counters& counters) {
     std::string text = fmt::format("-A {}", chain);
     std::size_t quotes = 0;
     for (std::size_t i = 0; i < words.size(); ++i) {
@@ -584,6 +585,11 @@ class Reader {
       // Where it was cut off is not known.
       const std::string_view last = words.empty() ? std::string_view() : words.back();
       const bool breaks_off = is_at_width_ || last.ends_with("...") || last.ends_with("…");
+      const std::string why = breaks_off || ends_text_ ? "" : why_refused(rule_words(text));
+      if (!why.empty()) {
+        note(why + ": iptables does not take this rule, and what it does is unknown");
+        return opaque_rule(chain, joined_words(words));
+      }
       const bool ends_unknown = !rule.matches.empty() && std::holds_alternative<UnknownMatch>(rule.matches.back());
       const bool is_cut = breaks_off || (ends_unknown && (ends_text_ || last.starts_with('-')));
       if (is_cut && rule.target == Target(NonTerminating{})) rule.target = UnknownTarget{"[unknown target]"};

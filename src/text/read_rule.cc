@@ -160,7 +160,7 @@ void put_target_last(Words& words) {
 
 }  // namespace
 
-Rule read_rule(std::string_view text) {
+std::vector<std::string> rule_words(std::string_view text) {
   Words all = split(text);
   for (std::size_t i = 2; i < all.size(); ++i) {
     const auto* alias = std::ranges::find(aliases, all[i], &Alias::first);
@@ -169,6 +169,11 @@ Rule read_rule(std::string_view text) {
     if (all[i] == "--to" && all[i - 1] == "DNAT") all[i] = "--to-destination";
   }
   put_target_last(all);
+  return all;
+}
+
+Rule read_rule(std::string_view text) {
+  const Words all = rule_words(text);
   std::span<const std::string> words(all);
   const auto refuse = [&] {
     throw Error(ExitCode::usage,

@@ -33,12 +33,22 @@ std::optional<AddressRange> read_masked_range(std::string_view text, std::size_t
   return range;
 }
 
-std::optional<AddressRange> read_range(std::string_view text) {
+// 10.1.0.0/16 of 10.1/16
+std::string with_four_parts(std::string_view text) {
+  const std::string_view address = text.substr(0, text.find('/'));
+  std::string made(address);
+  if (address.empty() || address.find_first_not_of("0123456789.") != std::string_view::npos) return std::string(text);
+  for (auto dots = std::ranges::count(address, '.'); dots < 3; ++dots) made += ".0";
+  return made.append(text.substr(address.size()));
+}
+
+std::optional<AddressRange> read_range(std::string_view given) {
+  const std::string text = with_four_parts(given);
   const auto slash = text.find('/');
-  if (slash != std::string_view::npos && text.find_first_of(".:", slash) != std::string_view::npos)
+  if (slash != std::string::npos && text.find_first_of(".:", slash) != std::string::npos)
     return read_masked_range(text, slash);
   const auto dash = text.find('-');
-  if (dash == std::string_view::npos) return AddressRange::parse(text);
+  if (dash == std::string::npos) return AddressRange::parse(text);
   const auto first = Address::parse(text.substr(0, dash));
   const auto last = Address::parse(text.substr(dash + 1));
   if (!first || !last || first->family != last->family || *last < *first) return {};

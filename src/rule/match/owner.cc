@@ -56,7 +56,7 @@ std::string OwnerMatch::to_iptables() const {
 
 std::optional<Match> OwnerMatch::from_iptables(const MatchOption& option) {
   if (option.name != "--uid-owner" && option.name != "--gid-owner") return {};
-  auto ids = read_ranges<std::uint32_t>(option.value, '-');
+  auto ids = read_ranges<std::uint32_t>(option.value == "root" ? "0" : option.value, '-');
   if (!ids) return {};
   return OwnerMatch{option.name == "--uid-owner" ? OwnerKind::uid : OwnerKind::gid, *std::move(ids), option.negated};
 }

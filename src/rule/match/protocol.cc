@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <utility>
 
 #include "rule/nft/comparison.h"
@@ -41,12 +42,14 @@ std::string ProtocolMatch::to_iptables() const {
 
 std::optional<Match> ProtocolMatch::from_iptables(const MatchOption& option) {
   if (option.name != "-p") return {};
+  std::string word(option.value);
+  std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
   for (const Protocol each : {Protocol::icmp, Protocol::tcp, Protocol::udp, Protocol::icmpv6}) {
-    if (name(each) == option.value) return ProtocolMatch{each, option.negated};
+    if (name(each) == word) return ProtocolMatch{each, option.negated};
   }
   auto number = read_number<std::uint8_t>(option.value);
   for (const auto& [other, number_of] : other_names) {
-    if (other == option.value) number = number_of;
+    if (other == word) number = number_of;
   }
   if (!number) return {};
   return ProtocolMatch{static_cast<Protocol>(*number), option.negated};

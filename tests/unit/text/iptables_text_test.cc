@@ -474,6 +474,16 @@ TEST(IptablesText, TakesWhatIsBetweenRulesForOne) {
               ElementsAre(first + "-A OUTPUT -p tcp -d [unknown target]"));
 }
 
+TEST(IptablesText, NamesTheLineOfARuleThatIptablesDoesNotTake) {
+  const std::string text = "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -p tcp --dport 99999 -j DROP\nCOMMIT\n";
+  EXPECT_THAT(rules({text}),
+              ElementsAre("iptables-legacy ipv4 filter -A INPUT -p tcp --dport 99999 -j DROP [unknown target]"));
+  EXPECT_THAT(notes({text}), HasSubstr("file1:3: '--dport 99999': expected ports of 0 to 65535: iptables does not take "
+                                       "this rule, and what it does is unknown\n"));
+  // Cut off.
+  EXPECT_THAT(notes({"*filter\n-A INPUT -p tcp --dport 99999..."}), Not(HasSubstr("99999")));
+}
+
 TEST(IptablesText, HasCommentsOfSeveralLines) {
   const std::string expected =
       "iptables-legacy ipv4 filter -A INPUT -p tcp -m comment --comment \"a\\x0a\\x0a\\\"b\" -j DROP";

@@ -11,6 +11,7 @@
 
 #include "model/error.h"
 #include "rule/iptables.h"
+#include "text/refused_words.h"
 
 namespace sidetrack {
 namespace {
@@ -116,7 +117,7 @@ TEST(ReadRule, SaysWhatIsNotUnderstood) {
            {"-m multiport ", "--dports 80,"},
            {"-m owner ", "--uid-owner 20-10"},
            {"-m owner ", "--uid-owner 10-"},
-           {"-m owner ", "--gid-owner root"},
+           {"-m owner ", "--gid-owner mesh"},
            {"-m conntrack ", "--ctstate NEW,LATER"},
            {"-m conntrack ", "--ctdir BACK"},
            {"-m conntrack ", "! --ctdir REPLY"},
@@ -279,6 +280,76 @@ TEST(ReadRule, RefusesWhatIsNone) {
       EXPECT_EQ(error.code(), ExitCode::usage);
       EXPECT_THAT(error.what(), HasSubstr("'" + words + "': expected a rule as iptables -S writes it"));
     }
+  }
+}
+
+TEST(ReadRule, ReadsNumbersAsIptablesDoes) {
+  for (const auto& [words, same] : std::vector<std::pair<std::string, std::string>>{
+           {"-p TCP --dport 010", "-p tcp --dport 8"},
+           {"-p udp -m multiport --dports 010,0x20:040", "-p udp -m multiport --dports 8,32"},
+           {"-m owner --uid-owner 0100", "-m owner --uid-owner 64"},
+           {"-m owner --uid-owner root", "-m owner --uid-owner 0"},
+           {"-m mark --mark 010", "-m mark --mark 8"},
+           {"-p tcp -j REDIRECT --to-ports 010", "-p tcp -j REDIRECT --to-ports 8"},
+           {"-p tcp -j DNAT --to-destination 192.0.2.2:010", "-p tcp -j DNAT --to-destination 192.0.2.2:8"},
+           {"-s 10.1/16 -d 10/8", "-s 10.1.0.0/16 -d 10.0.0.0/8"},
+           {"-s 10.1.2", "-s 10.1.2.0/32"},
+       }) {
+    EXPECT_EQ(iptables_words(read_rule("-A C " + words)), iptables_words(read_rule("-A C " + same)));
+    EXPECT_THAT(not_understood("-A C " + words), IsEmpty());
+  }
+}
+
+// With iptables-restore of 1.8.9 as it was seen.
+TEST(ReadRule, RefusesWhatIptablesDoes) {
+  for (const auto& [words, why] : std::vector<std::pair<std::string, std::string>>{
+           {"-p tcp --dport 99999 -j DROP", "'--dport 99999': expected ports of 0 to 65535"},
+           {"-p tcp --dport 080 -j DROP", "'--dport 080': expected ports of 0 to 65535"},
+           {"-p tcp ! --sport 90:80 -j DROP", "'! --sport 90:80': expected the lowest port first"},
+           {"-p tcp --dport 80,81 -j DROP", "'--dport 80,81': expected one port or range, or -m multiport"},
+           {"-p tcp --dport 80 --dport 90 -j DROP", "'--dport 90': expected the option once"},
+           {"-p tcp -m multiport --dports 1:2,3,4,5,6,7,8,9,10,11,12,13,14,15,16",
+            "expected 15 ports at most, of which a range takes two"},
+           {"-p tcp -m multiport --dports 80,70000", "'--dports 80,70000': expected ports of 0 to 65535"},
+           {"--dport 80 -j DROP", "'--dport': expected a protocol that has ports, as -p tcp"},
+           {"-p icmp --dport 80 -j DROP", "'--dport': expected a protocol that has ports, as -p tcp"},
+           {"! -p tcp -m multiport --ports 80", "'--ports': expected a protocol that has ports, as -p tcp"},
+           {"-s 10.0.0.256 -j DROP", "'-s 10.0.0.256': expected an address"},
+           {"-s 10.0.0.0/33 -j DROP", "'-s 10.0.0.0/33': expected a prefix of 0 to 32"},
+           {"-d fd00::/129 -j DROP", "'-d fd00::/129': expected a prefix of 0 to 128"},
+           {"! -s 10.0.0.1,10.0.0.2 -j DROP", "'! -s 10.0.0.1,10.0.0.2': expected one address behind !"},
+           {"-s 10.0.0.1 -s 10.0.0.2", "'-s 10.0.0.2': expected the option once"},
+           {"-p 300 -j DROP", "'-p 300': expected the name of a protocol, or 0 to 255"},
+           {"-m mark --mark 0x100000000 -j DROP", "'--mark 0x100000000': expected MARK or MARK/MASK, of 32 bits"},
+           {"-p tcp -j REDIRECT --to-ports 70000", "'--to-ports 70000': expected a port of 0 to 65535, or FIRST-LAST"},
+           {"-p tcp -j REDIRECT --to-ports 80 --to-ports 90", "'--to-ports 90': expected the option once"},
+           {"-p tcp -j DNAT --to-destination 10.0.0.1:99999", "expected a port of 0 to 65535, or FIRST-LAST"},
+           {"-p tcp -j DNAT --to-destination 10.0.0.256", "'--to-destination 10.0.0.256': expected an address"},
+           {"-j DNAT", "'-j DNAT': expected an option, as --to-destination"},
+       }) {
+    EXPECT_THAT(why_refused(rule_words("-A C " + words)), HasSubstr(why));
+  }
+  for (const std::string words : {
+           "-p tcp -m multiport --dport 80,81 -j DROP",
+           "-p tcp -m tcp --dport 1024: -j DROP",
+           "-p tcp -m tcp --dport :ssh -j DROP",
+           "-p TCP --dport ! 80 -j DROP",
+           "-m mark --mark 1 -m mark --mark 2 -j DROP",
+           "-m connmark --mark 1 -m mark --mark 2/3 -j MARK --set-mark 3",
+           "-p tcp -m tcp --dport 80 -m tcp --dport 81",
+           R"(-m comment --comment "--dport 99999" -j ACCEPT)",
+           "-m comment --comment -s -s 10.0.0.1 -j ACCEPT",
+           "-j LOG --log-prefix -p",
+           "-s 10.0.0.0/255.0.255.0 -d mesh.example",
+           "-p $PROTOCOL --dport $PORT -m mark --mark $MARK",
+           "$MATCH --dport 80 -j DROP",
+           "-p sctp --dport 80 -j DROP",
+           "-p 6 -m multiport --ports 80 -j DROP",
+           "-d fe80::1 -p tcp -j DNAT --to-destination [fe80::1%eth0]:80",
+           "-p tcp -j DNAT --to-destination 10.0.0.1-10.0.0.9:80-90",
+           "-p tcp -j DNAT --to-destination 10.0.0.1:80-90/1000",
+       }) {
+    EXPECT_EQ(why_refused(rule_words("-A C " + words)), "") << words;
   }
 }
 

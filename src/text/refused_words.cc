@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "text/refused_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "model/printable.h"
+#include "model/range.h"
+#include "rule/words.h"
+#include "text/services.h"
+
+namespace sidetrack {
+namespace {
+
+// How the values of an option are read. Returns what is expected instead of one; nullptr: nothing else.
+using Fault = const char* (*)(std::string_view value);
+
+bool is_number(std::string_view text) { return !text.empty() && text.front() >= '0' && text.front() <= '9'; }
+
+const char* fault_of_port(std::string_view value) {
+  const std::string ports = with_port_numbers(value);
+  const auto colon = ports.find(':');
+  const std::string first = ports.substr(0, colon);
+  const std::string last = colon == std::string::npos ? first : ports.substr(colon + 1);
+  if (!is_number(first) || !is_number(last)) return nullptr;
+  if (!read_number<std::uint16_t>(first) || !read_number<std::uint16_t>(last)) return "ports of 0 to 65535";
+  return read_ranges<std::uint16_t>(ports, ':') ? nullptr : "the lowest port first";
+}
+
+const char* fault_of_one_port(std::string_view value) {
+  return value.find(',') == std::string_view::npos ? fault_of_port(value) : "one port or range, or -m multiport";
+}
+
+const char* fault_of_ports(std::string_view value) {
+  constexpr std::ptrdiff_t most_ports = 15;  // XT_MULTI_PORTS
+  if (std::ranges::count(value, ',') + std::ranges::count(value, ':') >= most_ports)
+    return "15 ports at most, of which a range takes two";
+  for (const std::string_view one : split_at_each(value, ',')) {
+    if (const char* fault = fault_of_port(one)) return fault;
+  }
+  return nullptr;
+}
+
+// Names of hosts are not looked up.
+const char* fault_of_addresses(std::string_view value) {
+  for (const std::string_view one : split_at_each(value, ',')) {
+    const auto slash = one.find('/');
+    const std::string_view address = one.substr(0, slash);
+    const bool is_ipv4 = address.find_first_not_of("0123456789.") == std::string_view::npos;
+    if (!is_ipv4 && address.find(':') == std::string_view::npos) continue;
+    if (is_ipv4) {
+      const auto parts = split_at_each(address, '.');
+      if (parts.size() > 4 || std::ranges::any_of(parts, [](auto part) { return !read_number<std::uint8_t>(part); }))
+        return "an address";
+    } else if (!Address::parse(address)) {
+      return "an address";
+    }
+    const std::string_view length = slash == std::string_view::npos ? "" : one.substr(slash + 1);
+    const auto bits = read_number<std::uint32_t>(length);
+    if (bits && *bits > (is_ipv4 ? 32U : 128U)) return is_ipv4 ? "a prefix of 0 to 32" : "a prefix of 0 to 128";
+  }
+  return nullptr;
+}
+
+const char* fault_of_protocol(std::string_view value) {
+  return is_number(value) && !read_number<std::uint8_t>(value) ? "the name of a protocol, or 0 to 255" : nullptr;
+}
+
+const char* fault_of_mark(std::string_view value) {
+  return is_number(value) && !read_masked(value) ? "MARK or MARK/MASK, of 32 bits" : nullptr;
+}
+
+const char* fault_of_new_ports(std::string_view value) {
+  const bool is_wrong =
+      is_number(value) && value.find('/') == std::string_view::npos && !read_ranges<std::uint16_t>(value, '-');
+  return is_wrong ? "a port of 0 to 65535, or FIRST-LAST" : nullptr;
+}
+
+const char* fault_of_destination(std::string_view value) {
+  if (value.starts_with('[') || std::ranges::count(value, ':') > 1) return nullptr;  // IPv6
+  const auto colon = value.find(':');
+  const std::string_view address = value.substr(0, value.find_first_of(":-"));
+  if (const char* fault = address.empty() ? nullptr : fault_of_addresses(address)) return fault;
+  return colon == std::string_view::npos ? nullptr : fault_of_new_ports(value.substr(colon + 1));
+}
+
+struct Option {
+  std::string_view name;
+  Fault fault;
+  bool of_ports = false;  // needs a protocol that has them
+};
+constexpr Option options[] = {
+    {"--sport", fault_of_one_port, true},
+    {"--dport", fault_of_one_port, true},
+    {"--sports", fault_of_ports, true},
+    {"--dports", fault_of_ports, true},
+    {"--ports", fault_of_ports, true},
+    {"-s", fault_of_addresses},
+    {"-d", fault_of_addresses},
+    {"-p", fault_of_protocol},
+    {"--mark", fault_of_mark},
+    {"--to-ports", fault_of_new_ports},
+    {"--to-destination", fault_of_destination},
+};
+
+// What does nothing without an option.
+constexpr std::pair<std::string_view, std::string_view> needs[] = {
+    {"DNAT", "--to-destination"}, {"SNAT", "--to-source"}, {"MARK", "--set-xmark"},
+    {"CONNMARK", "--save-mark"},  {"TPROXY", "--on-port"}, {"NETMAP", "--to"},
+};
+
+bool is_of_script(std::string_view word) { return word.find('$') != std::string_view::npos; }
+
+bool has_ports(std::string_view protocol) {
+  constexpr std::string_view all[] = {"tcp", "udp", "sctp", "dccp", "udplite", "6", "17", "132", "33", "136"};
+  return std::ranges::any_of(all, [&](std::string_view one) {
+    return std::ranges::equal(one, protocol, {}, {}, [](unsigned char c) { return std::tolower(c); });
+  });
+}
+
+}  // namespace
+
+std::string why_refused(std::span<const std::string> words) {
+  std::vector<std::string_view> met;  // of the whole rule, and of the module
+  std::string_view module, protocol, first_of_ports;
+  bool is_other_protocol = false;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    const std::string_view value = i + 1 < words.size() ? std::string_view(words[i + 1]) : "";
+    if (word == "--comment" || word == "--log-prefix") {
+      ++i;
+    } else if (word == "-m" || word == "-j" || word == "-g") {
+      module = value;
+      std::erase_if(met, [](std::string_view option) { return option.starts_with("--"); });
+      const auto* need = std::ranges::find(needs, module, &std::pair<std::string_view, std::string_view>::first);
+      if (word == "-j" && need != std::end(needs) && i + 2 == words.size())
+        return fmt::format("'-j {}': expected an option, as {}", need->first, need->second);
+      ++i;
+    }
+    const auto* option = std::ranges::find(options, word, &Option::name);
+    if (option == std::end(options)) continue;
+    const bool is_negated = i > 0 && words[i - 1] == "!";
+    const std::string said = fmt::format("'{}{} {}'", exclamation(is_negated), word, printable(value));
+    if (value.empty() || value == "!") continue;  // ! 80, as before iptables 1.4.3
+    if (std::ranges::find(met, word) != met.end()) return said + ": expected the option once";
+    met.push_back(word);
+    const bool is_list = option->fault == fault_of_one_port && module == "multiport";  // --dport for --dports
+    const char* fault = is_list ? fault_of_ports(value) : option->fault(value);
+    if (fault == nullptr && is_negated && option->fault == fault_of_addresses && value.find(',') != value.npos)
+      fault = "one address behind !";
+    if (fault != nullptr) return fmt::format("{}: expected {}", said, fault);
+    if (word == "-p") {
+      protocol = value;
+      is_other_protocol = is_negated;
+    }
+    if (option->of_ports && first_of_ports.empty()) first_of_ports = word;
+    ++i;
+  }
+  const bool is_known = std::ranges::none_of(words, is_of_script);
+  if (!first_of_ports.empty() && is_known && (is_other_protocol || !has_ports(protocol)))
+    return fmt::format("'{}': expected a protocol that has ports, as -p tcp", first_of_ports);
+  return "";
+}
+
+}  // namespace sidetrack
