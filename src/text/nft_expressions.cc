@@ -169,7 +169,7 @@ class RuleMaker {
         {"tproxy", text_end, &RuleMaker::tproxy},
         {"notrack", text_end, &RuleMaker::notrack},
         {"xt", text_end, &RuleMaker::extension},
-        {"reject", text_reject},
+        {"reject", text_reject, &RuleMaker::reject},
         {"limit", text_condition},
         {"quota", text_condition},
         {"ct count", text_condition},
@@ -199,6 +199,12 @@ class RuleMaker {
     bytes_.add(text_expression);
   }
 
+  // Only TCP has resets: nft asks for it by itself (stmt_evaluate_reject).
+  bool reject(const NftStatement& statement) {
+    const bool resets = statement.words.find("tcp reset") != std::string::npos;
+    if (resets && protocol_ != IPPROTO_TCP) require("l4proto", IPPROTO_TCP);
+    return false;
+  }
   bool notrack(const NftStatement&) {
     bytes_.add("notrack");
     return true;

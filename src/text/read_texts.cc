@@ -157,7 +157,7 @@ class TextsReader {
     }
     const auto has_objects = [](const NftTable& each) { return !each.chains.empty() || !each.sets.empty(); };
     if (adds && !has_objects(table)) return;
-    if (script_.builds_ruleset()) return join(*found, std::move(table));
+    if (script_.builds_ruleset() || goes_on(*found, table)) return join(*found, std::move(table));
     if (found->of_commands && !script_.lists()) {
       if (has_objects(*found)) leave_open_after_commands(table);
       *found = std::move(table);
@@ -166,6 +166,14 @@ class TextsReader {
     notes_.push_back(fmt::format("{}: the table {} once more: these rules count, not those before", source,
                                  printable(nft::text(table.key))));
     *found = std::move(table);
+  }
+
+  // Tells whether it adds to a base chain: what nft lists has the hook each time.
+  static bool goes_on(const NftTable& before, const NftTable& table) {
+    return std::ranges::any_of(table.chains, [&](const NftChain& chain) {
+      const auto same = std::ranges::find(before.chains, chain.name, &NftChain::name);
+      return chain.hook.empty() && same != before.chains.end() && !same->hook.empty();
+    });
   }
 
   // What nft -f makes of two blocks of a table.

@@ -96,7 +96,7 @@ std::optional<ListedRule> policy_rule(const Message& message) {
   if ((header.flags & (FIB_RULE_IIF_DETACHED | FIB_RULE_OIF_DETACHED)) != 0 && !rule.inverted) {
     rule.action = PolicyRule::Action::none;
   }
-  if (header.tos != 0) ask_more("tos");
+  if (header.tos != 0) ask_more(fmt::format("tos {:#x}", header.tos));
   for (const nlattr* attribute : message.attributes<fib_rule_hdr>()) {
     switch (mnl_attr_get_type(attribute)) {
       case FRA_FWMARK:

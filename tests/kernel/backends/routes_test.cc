@@ -363,7 +363,7 @@ TEST_F(RoutesTest, EveryConditionOfAPolicyRuleIsRead) {
       {"ipproto udp sport 53 lookup 9", "sport 53 ipproto udp lookup 9"},
       {"ipproto 132 dport 80-90 lookup 9", "dport 80-90 ipproto 132 lookup 9"},
       {"uidrange 1000-1000 lookup 9", "uidrange 1000-1000 lookup 9"},
-      {"tos 0x10 lookup 9", "tos lookup 9"},
+      {"tos 0x10 lookup 9", "tos 0x10 lookup 9"},
       {"tun_id 5 lookup 9", "tun_id lookup 9"},
       {"l3mdev", "l3mdev lookup 0"},
       {"from 10.0.0.1 lookup 9 realms 5", "from 10.0.0.1/32 lookup 9"},

@@ -138,6 +138,27 @@ TEST(NftScript, ReadsFilesOfNft) {
                           "inet t -A c -p tcp --dport 22 -j ACCEPT", "inet t -A c -p tcp --dport 80 -j DROP"));
 }
 
+// nft lists the hook of a base chain each time.
+TEST(NftScript, JoinsBlocksOfATable) {
+  const std::string first =
+      "table inet t {\n chain c {\n  type filter hook input priority 0;\n  tcp dport 80 drop\n }\n}\n";
+  const std::string added = "table inet t {\n chain c {\n  tcp dport 81 drop\n }\n}\n";
+  EXPECT_THAT(rules_of_script(first + added),
+              ElementsAre("inet t -A c -p tcp --dport 80 -j DROP", "inet t -A c -p tcp --dport 81 -j DROP"));
+  EXPECT_EQ(notes_of_script(first + added).find("once more"), std::string::npos);
+  const LiveChain chain = read_script(first + added).live.front().chains.front();
+  EXPECT_EQ(chain.hook, (HookPoint{Hook::input, 0, ChainType::filter, {}}));
+  EXPECT_THAT(rules_of_script(first + first), ElementsAre("inet t -A c -p tcp --dport 80 -j DROP"));
+}
+
+TEST(NftScript, AsksForTcpWhereItResets) {
+  const std::string start = "table inet t {\n chain c {\n  type filter hook input priority 0;\n  ";
+  EXPECT_THAT(rules_of_script(start + "meta mark 5 reject with tcp reset\n }\n}\n"),
+              ElementsAre("inet t -A c -m mark --mark 5 -p tcp reject with tcp reset"));
+  EXPECT_THAT(rules_of_script(start + "tcp dport 010 reject with tcp reset\n }\n}\n"),
+              ElementsAre("inet t -A c -p tcp --dport 8 reject with tcp reset"));
+}
+
 TEST(NftScript, PutsRulesWhereTheyAreInserted) {
   const char* more = "-p tcp --dport 3 -j DROP";
   EXPECT_THAT(rules_after("add rule inet t c tcp dport 3 drop"), ElementsAre(of_one, of_two, more));
