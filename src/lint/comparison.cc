@@ -73,8 +73,8 @@ class Comparing {
   Regions::Node difference(std::size_t side, Scope scope) {
     const Regions::Node one = base(scope);
     const Regions::Node other = regions_.of(side, scope);
-    return regions_.diagrams().combined(
-        one, other, [&](Leaf a, Leaf b) { return regions_.by_ending(a) == regions_.by_ending(b) ? alike : alike + 1; });
+    return regions_.diagrams().combined(one, other,
+                                        [&](Leaf a, Leaf b) { return regions_.end_alike(a, b) ? alike : alike + 1; });
   }
 
   bool differs(Regions::Node node, const Box& box) {
@@ -90,7 +90,7 @@ class Comparing {
         const Box part = intersection(regions_.sets(), region, box);
         if (shown || is_empty(part)) continue;
         const Point point = regions_.example(part);
-        shown = regions_.by_ending(leaf) != regions_.by_ending(regions_.at(side, point));
+        shown = !regions_.end_alike(leaf, regions_.at(side, point));
       }
     });
     return shown;

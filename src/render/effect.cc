@@ -20,12 +20,25 @@ namespace {
 
 using namespace space;
 
+bool is_same_chain(const LiveChain& a, const LiveChain& b) {
+  return a.families == b.families && a.table_name == b.table_name && a.name == b.name && a.hook == b.hook &&
+         a.policy == b.policy && a.dormant == b.dormant &&
+         std::ranges::equal(a.rules, b.rules, {}, &LiveRule::rule, &LiveRule::rule);
+}
+
+// Tells whether the rules are the same, as after an apply that changes nothing.
+bool are_same(const Side& a, const Side& b) {
+  return a.pod == b.pod && std::ranges::equal(a.live, b.live, [](const Live& one, const Live& other) {
+           return one.backend == other.backend && std::ranges::equal(one.chains, other.chains, is_same_chain);
+         });
+}
+
 class Effect {
  public:
   explicit Effect(Regions& regions)
       : regions_(regions), pairs_(regions, regions.of(0), regions.of(1), [&](Leaf a, Leaf b) {
           const Pairs::Pair ends(regions.by_ending(a), regions.by_ending(b));
-          return ends.first == ends.second ? std::nullopt : std::optional(ends);
+          return regions.end_alike(a, b) ? std::nullopt : std::optional(ends);
         }) {}
 
   std::vector<EffectRegion> run() {
@@ -77,7 +90,8 @@ class Effect {
       const Box in_words = widened(regions_, root, found.part.box, found.whole, passes);
       made.push_back({box, found.part.leaf, 0});
       const auto& [before, after] = pairs_.all()[Pairs::number(found.part.leaf)];
-      all.push_back({box, title(in_words, found.whole), end_words(before), end_words(after),
+      const char* same = before == after ? "unknown, too, and maybe another" : nullptr;
+      all.push_back({box, title(in_words, found.whole), end_words(before), same != nullptr ? same : end_words(after),
                      explain_words(regions_.universe().packet(regions_.example(found.part.box))), ordinary});
     }
     return all;
@@ -99,7 +113,10 @@ class Effect {
 
 }  // namespace
 
-std::vector<EffectRegion> effect(Regions& regions) { return Effect(regions).run(); }
+std::vector<EffectRegion> effect(Regions& regions) {
+  if (are_same(regions.side(0), regions.side(1))) return {};
+  return Effect(regions).run();
+}
 
 std::string effect_text(const std::vector<EffectRegion>& all, bool color) {
   if (all.empty()) return "every packet of tcp, udp and icmp is treated the same\n";

@@ -559,6 +559,16 @@ Regions::Node Regions::of(std::size_t number, Scope scope) {
 
 Regions::Node Regions::of(std::size_t number, std::span<const Box> boxes) { return completed(outside(boxes), number); }
 
+// Of marks that are too many to tell apart the same unknown rule may ask for others, and of two packets that can go too
+// many ways nobody knows.
+bool Regions::end_alike(Leaf one, Leaf other) const {
+  const Ending& ending = decisions_[one].ending;
+  const auto& subjects = ending.unknowns;
+  const bool may_differ = ending.kind == Outcome::Kind::unknown &&
+                          (!universe_.marks_known || std::ranges::find(subjects, too_many_ways) != subjects.end());
+  return by_ending(one) == by_ending(other) && !may_differ;
+}
+
 Leaf Regions::at(std::size_t number, const Point& point) {
   const Pods hops = pods_[number];
   Leaf made = at(*hops.front(), point);

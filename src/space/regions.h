@@ -70,6 +70,8 @@ class Regions {
   [[nodiscard]] const Decision& decision(Leaf leaf) const { return decisions_[leaf]; }
   // The same number for all decisions that end alike.
   [[nodiscard]] Leaf by_ending(Leaf leaf) const { return endings_[leaf]; }
+  // Tells whether it is known that packets end alike on two sides.
+  [[nodiscard]] bool end_alike(Leaf one, Leaf other) const;
 
   [[nodiscard]] const Universe& universe() const { return universe_; }
   [[nodiscard]] Sets& sets() { return sets_; }

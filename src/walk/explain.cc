@@ -26,7 +26,7 @@ Outcome too_many_paths(const Packet& asked, FamilyRules& rules) {
   outcome.kind = Outcome::Kind::unknown;
   outcome.at = {*asked.destination, asked.destination_port};
   outcome.why = fmt::format("where it ends: more than {} possible paths", rules.most_paths());
-  outcome.subject = "where it ends, by too many possible paths";
+  outcome.subject = too_many_ways;
   return outcome;
 }
 

@@ -105,6 +105,9 @@ struct Outcome {
   friend bool operator==(const Outcome& a, const Outcome& b);
 };
 
+// The subject of a packet that can go more ways than are followed.
+inline constexpr std::string_view too_many_ways = "where it ends, by too many possible paths";
+
 // Returns by which interface it leaves or goes on: "eth0", "eth0 or eth1".
 [[nodiscard]] std::string ways_out(const Outcome& outcome);
 [[nodiscard]] std::string joined_ways(const std::string& interface, std::vector<std::string> others);

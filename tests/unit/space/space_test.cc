@@ -610,6 +610,41 @@ TEST(Effect, BoundSocketsToThePodItselfHaveTheirRegions) {
   EXPECT_THAT(all.front().witness, ::testing::AllOf(HasSubstr("127.0.0.9"), HasSubstr("--out-interface eth0")));
 }
 
+// The same rule may drop other packets on either side: which ones is not known.
+TEST(Effect, OfMarksThatAreTooManyIsNotTheSame) {
+  const auto side = [](unsigned bits, unsigned port) {
+    Side made = side_of("-m NONE --ip-families ipv4", BackendKind::nftables);
+    made.live = {rules_of_others(BackendKind::iptables_nft, Family::ipv4,
+                                 {"filter -A OUTPUT -m mark --mark 0x20000/0x20000 -j DROP"})};
+    for (unsigned bit = 0; bit < bits; ++bit)
+      add_first(made.live, Family::ipv4, Table::filter,
+                fmt::format("-A OUTPUT -p udp --dport 22 -m mark --mark {0}/{0} -j DROP", 1U << bit));
+    add_first(made.live, Family::ipv4, Table::mangle,
+              fmt::format("-A OUTPUT -p tcp --dport {} -j MARK --set-xmark 0x20000/0x20000", port));
+    return made;
+  };
+  for (const unsigned bits : {3U, 17U}) {
+    SCOPED_TRACE(bits);
+    EXPECT_TRUE(effect_of(side(bits, 80), side(bits, 80)).empty());
+    const auto all = effect_of(side(bits, 80), side(bits, 443));
+    ASSERT_FALSE(all.empty());
+    const bool is_known = bits == 3;
+    EXPECT_EQ(all.front().after, is_known ? "reaches the pod untouched" : "unknown, too, and maybe another");
+  }
+}
+
+// Nor where packets can go more ways than are followed.
+TEST(Effect, OfTooManyWaysIsNotTheSame) {
+  std::vector<std::vector<Match>> conditions;
+  for (int i = 0; i < 4; ++i) conditions.push_back({UnknownMatch{fmt::format("-m bpf {}", i)}});
+  const auto side = [&](const Target& last) {
+    Side made = side_of("-m NONE --ip-families ipv4", BackendKind::nftables);
+    made.live = {layered(conditions, last)};
+    return made;
+  };
+  EXPECT_FALSE(effect_of(side(Verdict::drop), side(Redirect{80})).empty());
+}
+
 TEST(Effect, OneMorePortIsToldWithAPacketThatShowsIt) {
   const auto all = effect_of(side_of("-i * -b * --ip-families ipv4", BackendKind::iptables_nft),
                              side_of("-i * -b * -o 22 --ip-families ipv4", BackendKind::nftables));
