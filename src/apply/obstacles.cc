@@ -260,8 +260,10 @@ class Search {
       // explain() gave up after its longest search, a second: other packets would take as long.
       if (there.subject.find("possible paths") != std::string::npos) explained_ = most_explained_steps;
       if (!is_captured(planned) && !is_for_tunnel(both.planned)) return std::nullopt;
-      if (there == planned) as_planned_ = true;
-      if (there == planned) return std::nullopt;
+      if (there == planned) {
+        as_planned_ = true;
+        return std::nullopt;
+      }
       if (same_place(there, planned) && !has_usual_source_port(*asked)) return std::nullopt;
       return both;
     } catch (const Error&) {
