@@ -58,10 +58,7 @@ bool is_alone(const Live& planned, std::span<const Live> live) {
       const auto same = std::ranges::find_if(planned.chains, [&](const LiveChain& asked) {
         return asked.families == chain.families && asked.table == chain.table && asked.name == chain.name;
       });
-      if (one.backend != planned.backend || same == planned.chains.end() || chain.dormant || chain.hook != same->hook ||
-          chain.policy != same->policy ||
-          !std::ranges::equal(chain.rules, same->rules, {}, &LiveRule::rule, &LiveRule::rule))
-        return false;
+      if (one.backend != planned.backend || same == planned.chains.end() || !treat_alike(chain, *same)) return false;
       ++met;
     }
   }

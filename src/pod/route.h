@@ -51,6 +51,12 @@ struct Route {
   [[nodiscard]] bool has_hop_by(const std::string& name) const {
     return device == name || std::ranges::find(other_devices, name) != other_devices.end();
   }
+  // Returns the interfaces of its next hops, in their order.
+  [[nodiscard]] std::vector<std::string> devices() const {
+    std::vector<std::string> all{device};
+    all.insert(all.end(), other_devices.begin(), other_devices.end());
+    return all;
+  }
   friend bool operator==(const Route&, const Route&) = default;
 };
 

@@ -21,9 +21,7 @@ namespace {
 using namespace space;
 
 bool is_same_chain(const LiveChain& a, const LiveChain& b) {
-  return a.families == b.families && a.table_name == b.table_name && a.name == b.name && a.hook == b.hook &&
-         a.policy == b.policy && a.dormant == b.dormant &&
-         std::ranges::equal(a.rules, b.rules, {}, &LiveRule::rule, &LiveRule::rule);
+  return a.families == b.families && a.table_name == b.table_name && a.name == b.name && treat_alike(a, b);
 }
 
 // Tells whether the rules are the same, as after an apply that changes nothing.
@@ -90,8 +88,8 @@ class Effect {
       const Box in_words = widened(regions_, root, found.part.box, found.whole, passes);
       made.push_back({box, found.part.leaf, 0});
       const auto& [before, after] = pairs_.all()[Pairs::number(found.part.leaf)];
-      const char* same = before == after ? "unknown, too, and maybe another" : nullptr;
-      all.push_back({box, title(in_words, found.whole), end_words(before), same != nullptr ? same : end_words(after),
+      const std::string end = before == after ? "unknown, too, and maybe another" : end_words(after);
+      all.push_back({box, title(in_words, found.whole), end_words(before), end,
                      explain_words(regions_.universe().packet(regions_.example(found.part.box))), ordinary});
     }
     return all;

@@ -5,6 +5,11 @@
 
 namespace sidetrack {
 
+bool treat_alike(const LiveChain& a, const LiveChain& b) {
+  return a.hook == b.hook && a.policy == b.policy && a.dormant == b.dormant &&
+         std::ranges::equal(a.rules, b.rules, {}, &LiveRule::rule, &LiveRule::rule);
+}
+
 const LiveChain* Live::find(Family family, Table table, std::string_view chain) const {
   const auto found = std::ranges::find_if(chains, [&](const LiveChain& one) {
     return one.families.contains(family) && one.table == table && one.name == chain;

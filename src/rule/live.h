@@ -57,6 +57,9 @@ struct LiveChain {
   [[nodiscard]] bool has_effect() const { return !rules.empty() || policy != Verdict::accept; }
 };
 
+// Tells whether the kernel treats packets alike in both chains: hook, policy and rules are the same.
+[[nodiscard]] bool treat_alike(const LiveChain& a, const LiveChain& b);
+
 // An element of a map of nf_tables leads to a chain: `vmap @MAP`, whether a rule looks it up or not.
 struct MapJump {
   std::string map;

@@ -8,11 +8,12 @@
 
 namespace sidetrack::space {
 
-// Finds the numbers of things by their hashes. The things themselves are in a list of whoever asks.
+// Maps hashes to indexes into an array that the caller owns: a hash table with open addressing and linear probing.
 class NumberTable {
  public:
-  // Returns where the number of the thing is kept, and one; 0: there is none yet, and the next number and one is to be
-  // put there. `count`: how many have numbers; `hash_of`: their hashes; `is`: whether one of that hash is the thing.
+  // Returns the slot of the element, which holds its index plus 1; 0: it is not in the array, and the caller appends it
+  // and stores its index plus 1. `count`: elements of the array; `hash_of`: the hash of one by its index; `is`: whether
+  // the one at that index equals the element.
   template <typename HashOf, typename Is>
   std::uint32_t& slot(std::uint32_t hash, std::size_t count, const HashOf& hash_of, const Is& is) {
     if (2 * (count + 1) > slots_.size()) grow(count, hash_of);
@@ -27,10 +28,10 @@ class NumberTable {
   template <typename HashOf>
   void grow(std::size_t count, const HashOf& hash_of) {
     slots_.assign(std::max<std::size_t>(64, 2 * slots_.size()), 0);
-    for (std::uint32_t number = 0; number < count; ++number) {
-      std::size_t at = hash_of(number) & (slots_.size() - 1);
+    for (std::uint32_t index = 0; index < count; ++index) {
+      std::size_t at = hash_of(index) & (slots_.size() - 1);
       while (slots_[at] != 0) at = next(at);
-      slots_[at] = number + 1;
+      slots_[at] = index + 1;
     }
   }
 

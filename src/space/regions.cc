@@ -491,8 +491,8 @@ Leaf Regions::passed(Leaf leaf, const Passing& passing) {
   return leaf_of(decision.ending, passing.left_alone, false);
 }
 
-// Returns an unknown ending for what ends differently by two next hops: by those of the pods before that number, and by
-// that of this one.
+// Returns an unknown ending where packets end differently by their next hops. `one`: by all pods before `hop`; `other`:
+// by that pod.
 Leaf Regions::either(std::size_t side, std::size_t hop, Leaf one, Leaf other) {
   if (by_ending(one) == by_ending(other)) return one;
   const Pods all = pods_[side];
@@ -515,17 +515,17 @@ Leaf Regions::either(std::size_t side, std::size_t hop, Leaf one, Leaf other) {
   return leaf_of(std::move(made), nullptr, false);
 }
 
-// Of the interfaces of a route with several next hops, "eth0 or net1", returns those which these pods take.
+// Returns those interfaces of a route with several next hops, "eth0 or net1", which these pods take.
 std::string Regions::of_these_hops(const std::string& ways, Pods pods) {
   for (std::size_t i = 0; i < pods.front()->view.routes.size(); ++i) {
     const Route& route = pods.front()->view.routes[i];
-    if (joined_ways(route.device, route.other_devices) != ways) continue;
+    if (joined_ways(route.devices()) != ways) continue;
     std::vector<std::string> devices;
     for (const auto& pod : pods) {
       const std::string& device = pod->view.routes[i].device;
       if (std::ranges::find(devices, device) == devices.end()) devices.push_back(device);
     }
-    return joined_ways(devices.front(), {devices.begin() + 1, devices.end()});
+    return joined_ways(std::move(devices));
   }
   return ways;
 }
@@ -559,8 +559,8 @@ Regions::Node Regions::of(std::size_t number, Scope scope) {
 
 Regions::Node Regions::of(std::size_t number, std::span<const Box> boxes) { return completed(outside(boxes), number); }
 
-// Of marks that are too many to tell apart the same unknown rule may ask for others, and of two packets that can go too
-// many ways nobody knows.
+// Returns false for equal unknown endings that may stand for different ones: rules that ask for more marks than are
+// told apart may match other packets on either side, and of packets with too many possible paths nothing is known.
 bool Regions::end_alike(Leaf one, Leaf other) const {
   const Ending& ending = decisions_[one].ending;
   const auto& subjects = ending.unknowns;

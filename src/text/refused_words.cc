@@ -18,12 +18,19 @@
 namespace sidetrack {
 namespace {
 
-// How the values of an option are read. Returns what is expected instead of one; nullptr: nothing else.
-using Fault = const char* (*)(std::string_view value);
+// An option as a rule has it.
+struct Use {
+  std::string_view value;
+  std::string_view module = {};  // after which -m or -j
+  bool negated = false;
+};
+
+// Returns what is expected instead of the value; nullptr: the value is right, as far as is known.
+using Fault = const char* (*)(const Use& use);
 
 bool is_number(std::string_view text) { return !text.empty() && text.front() >= '0' && text.front() <= '9'; }
 
-const char* fault_of_port(std::string_view value) {
+const char* fault_of_range(std::string_view value) {
   const std::string ports = with_port_numbers(value);
   const auto colon = ports.find(':');
   const std::string first = ports.substr(0, colon);
@@ -33,23 +40,25 @@ const char* fault_of_port(std::string_view value) {
   return read_ranges<std::uint16_t>(ports, ':') ? nullptr : "the lowest port first";
 }
 
-const char* fault_of_one_port(std::string_view value) {
-  return value.find(',') == std::string_view::npos ? fault_of_port(value) : "one port or range, or -m multiport";
-}
-
-const char* fault_of_ports(std::string_view value) {
+const char* fault_of_ports(const Use& use) {
   constexpr std::ptrdiff_t most_ports = 15;  // XT_MULTI_PORTS
-  if (std::ranges::count(value, ',') + std::ranges::count(value, ':') >= most_ports)
+  if (std::ranges::count(use.value, ',') + std::ranges::count(use.value, ':') >= most_ports)
     return "15 ports at most, of which a range takes two";
-  for (const std::string_view one : split_at_each(value, ',')) {
-    if (const char* fault = fault_of_port(one)) return fault;
+  for (const std::string_view one : split_at_each(use.value, ',')) {
+    if (const char* fault = fault_of_range(one)) return fault;
   }
   return nullptr;
 }
 
+const char* fault_of_port(const Use& use) {
+  if (use.module == "multiport") return fault_of_ports(use);  // --dport for --dports
+  if (use.value.find(',') != std::string_view::npos) return "one port or range, or -m multiport";
+  return fault_of_range(use.value);
+}
+
 // Names of hosts are not looked up.
-const char* fault_of_addresses(std::string_view value) {
-  for (const std::string_view one : split_at_each(value, ',')) {
+const char* fault_of_addresses(const Use& use) {
+  for (const std::string_view one : split_at_each(use.value, ',')) {
     const auto slash = one.find('/');
     const std::string_view address = one.substr(0, slash);
     const bool is_ipv4 = address.find_first_not_of("0123456789.") == std::string_view::npos;
@@ -65,29 +74,32 @@ const char* fault_of_addresses(std::string_view value) {
     const auto bits = read_number<std::uint32_t>(length);
     if (bits && *bits > (is_ipv4 ? 32U : 128U)) return is_ipv4 ? "a prefix of 0 to 32" : "a prefix of 0 to 128";
   }
-  return nullptr;
+  return use.negated && use.value.find(',') != std::string_view::npos ? "one address behind !" : nullptr;
 }
 
-const char* fault_of_protocol(std::string_view value) {
-  return is_number(value) && !read_number<std::uint8_t>(value) ? "the name of a protocol, or 0 to 255" : nullptr;
+const char* fault_of_protocol(const Use& use) {
+  return is_number(use.value) && !read_number<std::uint8_t>(use.value) ? "the name of a protocol, or 0 to 255"
+                                                                       : nullptr;
 }
 
-const char* fault_of_mark(std::string_view value) {
-  return is_number(value) && !read_masked(value) ? "MARK or MARK/MASK, of 32 bits" : nullptr;
+const char* fault_of_mark(const Use& use) {
+  return is_number(use.value) && !read_masked(use.value) ? "MARK or MARK/MASK, of 32 bits" : nullptr;
 }
 
-const char* fault_of_new_ports(std::string_view value) {
+const char* fault_of_new_ports(const Use& use) {
+  const std::string_view value = use.value;
   const bool is_wrong =
       is_number(value) && value.find('/') == std::string_view::npos && !read_ranges<std::uint16_t>(value, '-');
   return is_wrong ? "a port of 0 to 65535, or FIRST-LAST" : nullptr;
 }
 
-const char* fault_of_destination(std::string_view value) {
+const char* fault_of_destination(const Use& use) {
+  const std::string_view value = use.value;
   if (value.starts_with('[') || std::ranges::count(value, ':') > 1) return nullptr;  // IPv6
   const auto colon = value.find(':');
   const std::string_view address = value.substr(0, value.find_first_of(":-"));
-  if (const char* fault = address.empty() ? nullptr : fault_of_addresses(address)) return fault;
-  return colon == std::string_view::npos ? nullptr : fault_of_new_ports(value.substr(colon + 1));
+  if (const char* fault = address.empty() ? nullptr : fault_of_addresses({address})) return fault;
+  return colon == std::string_view::npos ? nullptr : fault_of_new_ports({value.substr(colon + 1)});
 }
 
 struct Option {
@@ -96,8 +108,8 @@ struct Option {
   bool of_ports = false;  // needs a protocol that has them
 };
 constexpr Option options[] = {
-    {"--sport", fault_of_one_port, true},
-    {"--dport", fault_of_one_port, true},
+    {"--sport", fault_of_port, true},
+    {"--dport", fault_of_port, true},
     {"--sports", fault_of_ports, true},
     {"--dports", fault_of_ports, true},
     {"--ports", fault_of_ports, true},
@@ -109,7 +121,7 @@ constexpr Option options[] = {
     {"--to-destination", fault_of_destination},
 };
 
-// What does nothing without an option.
+// Lists targets that need an option, with one that they take.
 constexpr std::pair<std::string_view, std::string_view> needs[] = {
     {"DNAT", "--to-destination"}, {"SNAT", "--to-source"}, {"MARK", "--set-xmark"},
     {"CONNMARK", "--save-mark"},  {"TPROXY", "--on-port"}, {"NETMAP", "--to"},
@@ -150,11 +162,8 @@ std::string why_refused(std::span<const std::string> words) {
     if (value.empty() || value == "!") continue;  // ! 80, as before iptables 1.4.3
     if (std::ranges::find(met, word) != met.end()) return said + ": expected the option once";
     met.push_back(word);
-    const bool is_list = option->fault == fault_of_one_port && module == "multiport";  // --dport for --dports
-    const char* fault = is_list ? fault_of_ports(value) : option->fault(value);
-    if (fault == nullptr && is_negated && option->fault == fault_of_addresses && value.find(',') != value.npos)
-      fault = "one address behind !";
-    if (fault != nullptr) return fmt::format("{}: expected {}", said, fault);
+    if (const char* fault = option->fault({value, module, is_negated}))
+      return fmt::format("{}: expected {}", said, fault);
     if (word == "-p") {
       protocol = value;
       is_other_protocol = is_negated;

@@ -147,7 +147,7 @@ Packet filled_in(Packet packet, const PodView& pod, Observer* observer = nullptr
 Packet with_source_of_hop(Packet packet, const PodView& pod, Forks& forks) {
   const Address& destination = *packet.destination;
   RouteLookup way = route(pod, {destination, {}, packet.mark, "lo", packet.interface});
-  if (way.kind != RouteLookup::Kind::unicast || !way.has_hops() || !packet.interface.empty()) return packet;
+  if (!way.has_hops() || !packet.interface.empty()) return packet;
   const bool is_one = std::ranges::all_of(way.route->other_devices, [&](const std::string& device) {
     RouteLookup by_device = way;
     by_device.device = device;

@@ -110,7 +110,7 @@ inline constexpr std::string_view too_many_ways = "where it ends, by too many po
 
 // Returns by which interface it leaves or goes on: "eth0", "eth0 or eth1".
 [[nodiscard]] std::string ways_out(const Outcome& outcome);
-[[nodiscard]] std::string joined_ways(const std::string& interface, std::vector<std::string> others);
+[[nodiscard]] std::string joined_ways(std::vector<std::string> interfaces);
 
 // The same, whatever becomes of the answers.
 [[nodiscard]] bool same_place(const Outcome& a, const Outcome& b);

@@ -22,8 +22,7 @@ std::optional<std::string> Forks::next_hop(const RouteLookup& way, const Address
   if (known != hops_.end()) return known->second;
   const std::string subject = fmt::format("the next hop by `{}`", ip_words(way));
   Fork fork{subject, fmt::format("which next hop it gets by `{}`", ip_words(way)), {}, steps};
-  std::vector<std::string> devices{way.route->device};
-  devices.insert(devices.end(), way.route->other_devices.begin(), way.route->other_devices.end());
+  const std::vector<std::string> devices = way.route->devices();
   for (const std::string& device : devices) fork.options.push_back("if that by " + device);
   const auto taken = choose(std::move(fork), std::move(choice_state));
   if (!taken) return {};

@@ -61,13 +61,16 @@ std::optional<Endpoint> original(const Outcome& outcome) {
 
 }  // namespace
 
-std::string joined_ways(const std::string& interface, std::vector<std::string> others) {
-  others.push_back(interface);
-  std::ranges::sort(others);
-  return fmt::format("{}", fmt::join(others, " or "));
+std::string joined_ways(std::vector<std::string> interfaces) {
+  std::ranges::sort(interfaces);
+  return fmt::format("{}", fmt::join(interfaces, " or "));
 }
 
-std::string ways_out(const Outcome& outcome) { return joined_ways(outcome.interface, outcome.other_interfaces); }
+std::string ways_out(const Outcome& outcome) {
+  std::vector<std::string> all = outcome.other_interfaces;
+  all.push_back(outcome.interface);
+  return joined_ways(std::move(all));
+}
 
 bool same_place(const Outcome& a, const Outcome& b) {
   if (a.kind != b.kind) return false;

@@ -89,7 +89,7 @@ RouteLookup PacketWalk::look_up(const std::string& in, const std::string& bound,
 
 void PacketWalk::take_way(const std::string& in, const std::string& bound, bool with_source) {
   way_ = look_up(in, bound, with_source);
-  if (way_.kind != RouteLookup::Kind::unicast || !way_.has_hops() || !bound.empty()) return;
+  if (!way_.has_hops() || !bound.empty()) return;
   if (asked_.state != ConnectionState::reply) {
     packet_.doubt(
         fmt::format("`{}` has next hops by other interfaces, too, of which each connection gets one", ip_words(way_)));
@@ -109,8 +109,7 @@ void PacketWalk::end_outside(Outcome::Kind kind) {
   if (observer() != nullptr) observer()->interface();
   const bool is_bound = asked_.direction != Direction::in && !asked_.interface.empty();
   if (is_bound) return;
-  outcome.other_interfaces = way_.route->other_devices;
-  outcome.other_interfaces.push_back(way_.route->device);
+  outcome.other_interfaces = way_.route->devices();
   std::erase(outcome.other_interfaces, way_.device);
 }
 

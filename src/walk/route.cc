@@ -86,7 +86,7 @@ std::optional<RouteLookup> found(const PodView& pod, const PolicyRule& rule, con
   }
   result.route = longest(pod, rule.table, key);
   if (result.route == nullptr || result.route->kind == Route::Kind::throw_) return {};
-  // What rejects ends the lookup before anybody asks whether it is suppressed (fib_rules_lookup).
+  // Suppress only routes that do not reject: those end the lookup with their error (fib_rules_lookup).
   if (!rejects(*result.route) && result.route->to.prefix_length() <= rule.suppressed) return {};
   switch (result.route->kind) {
     case Route::Kind::unicast:

@@ -41,7 +41,9 @@ struct RouteLookup {
   [[nodiscard]] bool exists() const { return kind != Kind::none; }
   [[nodiscard]] bool stays() const { return kind == Kind::local || kind == Kind::by_rule; }
   // Tells whether each connection gets one of several next hops.
-  [[nodiscard]] bool has_hops() const { return route != nullptr && !route->other_devices.empty(); }
+  [[nodiscard]] bool has_hops() const {
+    return kind == Kind::unicast && route != nullptr && !route->other_devices.empty();
+  }
   friend bool operator==(const RouteLookup& a, const RouteLookup& b) {
     return a.kind == b.kind && a.device == b.device;
   }
