@@ -17,6 +17,7 @@
 #include "text/iptables_list.h"
 #include "text/pasted_lines.h"
 #include "text/read_rule.h"
+#include "text/refused_place.h"
 #include "text/refused_words.h"
 
 namespace sidetrack {
@@ -559,13 +560,14 @@ class Reader {
       std::size_t start = 2;
       if (verb.kind != Kind::append && words.size() > 2) made.number = to_number<std::size_t>(words[2]);
       if (made.number) ++start;
-      made.rule = rule_of(words[1], std::span(words).subspan(start), made.counters);
+      made.rule = rule_of(section.table, words[1], std::span(words).subspan(start), made.counters);
     }
     section.operations.push_back(std::move(made));
   }
 
   // Takes the counters of `iptables -S -v` out: -c 12 340.
-  Rule rule_of(const std::string& chain, std::span<const std::string> words, Counters& counters) {
+  Rule rule_of(std::optional<Table> table, const std::string& chain, std::span<const std::string> words,
+               Counters& counters) {
     std::string text = fmt::format("-A {}", chain);
     std::size_t quotes = 0;
     for (std::size_t i = 0; i < words.size(); ++i) {
@@ -585,7 +587,9 @@ class Reader {
       // Where it was cut off is not known.
       const std::string_view last = words.empty() ? std::string_view() : words.back();
       const bool breaks_off = is_at_width_ || last.ends_with("...") || last.ends_with("…");
-      const std::string why = breaks_off || ends_text_ ? "" : why_refused(rule_words(text));
+      const std::vector<std::string> all = rule_words(text);
+      std::string why = breaks_off || ends_text_ ? "" : why_refused(all);
+      if (why.empty()) why = why_refused_at(table, chain, all);
       if (!why.empty()) {
         note(why + ": iptables does not take this rule, and what it does is unknown");
         return opaque_rule(chain, joined_words(words));

@@ -484,6 +484,22 @@ TEST(IptablesText, NamesTheLineOfARuleThatIptablesDoesNotTake) {
   EXPECT_THAT(notes({"*filter\n-A INPUT -p tcp --dport 99999..."}), Not(HasSubstr("99999")));
 }
 
+TEST(IptablesText, NamesTheLineOfARuleThatIptablesDoesNotTakeInItsChain) {
+  const std::string text = "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -p tcp -j REDIRECT --to-ports 80\nCOMMIT\n";
+  EXPECT_THAT(rules({text}),
+              ElementsAre("iptables-legacy ipv4 filter -A INPUT -p tcp -j REDIRECT --to-ports 80 [unknown target]"));
+  EXPECT_THAT(notes({text}), HasSubstr("file1:3: '-j REDIRECT': expected PREROUTING or OUTPUT of nat: iptables does "
+                                       "not take this rule, and what it does is unknown\n"));
+  EXPECT_THAT(notes({"iptables -A OUTPUT -i lo -j ACCEPT\n"}),
+              HasSubstr("file1:1: '-i lo': expected PREROUTING or INPUT or FORWARD: iptables does not"));
+  // In a chain that is not built in the table alone is known.
+  EXPECT_THAT(notes({"$ iptables -t filter -S\n-P INPUT ACCEPT\n-A INPUT -m owner --uid-owner 1 -j DROP\n"}),
+              HasSubstr("file1:3: '-m owner': expected OUTPUT or POSTROUTING: iptables does not"));
+  EXPECT_THAT(
+      notes({"*filter\n:C - [0:0]\n-A C -m owner --uid-owner 1 -j DROP\n-A C -j TPROXY --on-port 1\nCOMMIT\n"}),
+      ::testing::AllOf(Not(HasSubstr("-m owner")), HasSubstr("file1:4: '-j TPROXY': expected PREROUTING of mangle: ")));
+}
+
 TEST(IptablesText, HasCommentsOfSeveralLines) {
   const std::string expected =
       "iptables-legacy ipv4 filter -A INPUT -p tcp -m comment --comment \"a\\x0a\\x0a\\\"b\" -j DROP";
