@@ -35,11 +35,24 @@ std::vector<AddressRange> either(Address (*address)(Family)) {
   return {AddressRange::single(address(Family::ipv4)), AddressRange::single(address(Family::ipv6))};
 }
 
+// A match of a row that stands elsewhere: a list of them copies none.
+struct MatchRef {
+  MatchRef(const RowMatch& of) : match(&of) {}
+  const RowMatch* match;
+};
+
 std::vector<Row> make_rows() {
   using enum MeshRule;
   using enum Table;
-  constexpr Verdict returns = Verdict::return_;
+  const Target returns = Verdict::return_, accepts = Verdict::accept, drops = Verdict::drop;
+  const Target redirects = Redirect{}, in_zone_1 = CtZone{1}, in_zone_2 = CtZone{2};
+  const Target to_inbound = Jump{istio_inbound}, to_in_redirect = Jump{istio_in_redirect};
+  const Target to_output = Jump{istio_output}, to_redirect = Jump{istio_redirect};
+  const Target to_output_dns = Jump{istio_output_dns}, to_divert = Jump{istio_divert};
 
+  const RowMatch tcp(words::tcp), udp(words::udp);
+  const RowMatch dns = dport(dns_port), dns_answer_port = sport(dns_port), proxy_answers = sport(proxy_dns_port);
+  const RowMatch over_lo = out("lo"), from_lo = in("lo"), not_over_lo = except(out("lo"));
   const RowMatch in_any = any(in(""));
   const RowMatch out_any = any(out(""));
   const RowMatch to = any(AddressMatch{End::destination, {}, false});
@@ -49,9 +62,11 @@ std::vector<Row> make_rows() {
   const RowMatch not_to_port = any(PortMatch{End::destination, {}, true});
   const RowMatch owned{OwnerMatch{}, Placeholder::any_owner};
   const RowMatch not_owned{except(OwnerMatch{}), Placeholder::any_owner};
+  const RowMatch of_no_such_group(OwnerMatch{OwnerKind::gid, {}, true}, Placeholder::each);
   const RowMatch mark_any = any(MarkMatch{});
   const RowMatch from_passthrough = usual(AddressMatch{End::source, either(Address::passthrough), false});
-  const ConntrackStateMatch established = ctstate(ConntrackStateMatch::related | ConntrackStateMatch::established);
+  const RowMatch invalid = ctstate(ConntrackStateMatch::invalid);
+  const RowMatch established = ctstate(ConntrackStateMatch::related | ConntrackStateMatch::established);
 
   const char* established_text = "packets of a connection that the proxy already has";
   const char* passthrough_text = "the proxy passes inbound traffic on to the app from {address}";
@@ -67,10 +82,11 @@ std::vector<Row> make_rows() {
 
   std::vector<Row> rows;
   rows.reserve(100);
-  const auto add = [&](MeshRule id, Table table, const char* chain, std::initializer_list<RowMatch> matches,
+  const auto add = [&](MeshRule id, Table table, const char* chain, std::initializer_list<MatchRef> matches,
                        const Target& target, FlagText flag, const char* sentence,
                        std::optional<unsigned> insert_at = {}) {
-    rows.push_back({id, table, chain, matches, target, flag, sentence, insert_at});
+    Row& row = rows.emplace_back(Row{id, table, chain, {}, target, flag, sentence, insert_at});
+    for (const MatchRef each : matches) row.matches.push_back(*each.match);
   };
   add(excluded_interface_in, nat, prerouting, {in_any}, returns, {"-c", "{interface}"},
       "what comes in by {interface} is left alone");
@@ -79,29 +95,29 @@ std::vector<Row> make_rows() {
   // Its rule is the same as that of an excluded interface.
   add(virtual_machine_return, nat, prerouting, {in_any}, returns, {"-k", "{interface}"},
       "what comes from the virtual machine behind {interface} is not inbound traffic", 1);
-  add(virtual_machine_outbound, nat, prerouting, {in_any}, Jump{istio_redirect}, {"-k", "{interface}"},
+  add(virtual_machine_outbound, nat, prerouting, {in_any}, to_redirect, {"-k", "{interface}"},
       "what the virtual machine behind {interface} sends is outbound traffic", 1);
-  add(virtual_machine_outbound, nat, prerouting, {in_any, to}, Jump{istio_redirect}, {"-k", "{interface}"},
+  add(virtual_machine_outbound, nat, prerouting, {in_any, to}, to_redirect, {"-k", "{interface}"},
       "what the virtual machine behind {interface} sends to {range} is outbound traffic", 1);
 
-  add(invalid_jump, mangle, prerouting, {ctstate(ConntrackStateMatch::invalid)}, Jump{istio_drop}, "--drop-invalid",
+  add(invalid_jump, mangle, prerouting, {invalid}, Jump{istio_drop}, "--drop-invalid",
       "packets of unknown connections are dropped, so that the app does not send a RST");
-  add(invalid_drop, mangle, istio_drop, {}, Verdict::drop, "--drop-invalid", "dropped");
+  add(invalid_drop, mangle, istio_drop, {}, drops, "--drop-invalid", "dropped");
 
   add(tunnel_port, nat, istio_inbound, {tcp, usual(dport(15008))}, returns, {"-e", "{port}"},
       "the tunnel's port: the proxy listens there itself");
-  add(outbound_listener, nat, istio_redirect, {tcp}, Redirect{}, {"-p", "{to}"},
+  add(outbound_listener, nat, istio_redirect, {tcp}, redirects, {"-p", "{to}"},
       "to the proxy's outbound listener, port {to}");
-  add(inbound_listener, nat, istio_in_redirect, {tcp}, Redirect{}, {"-z", "{to}"},
+  add(inbound_listener, nat, istio_in_redirect, {tcp}, redirects, {"-z", "{to}"},
       "to the proxy's inbound listener, port {to}");
   add(tproxy_listener, mangle, istio_tproxy, {not_to, tcp}, Tproxy{}, {"-m", "TPROXY"},
       "to the proxy's transparent inbound listener, port {to}");
   add(divert_mark, mangle, istio_divert, {}, SetMark{}, {"-t", "{to}"},
       "marked, so that the policy route brings it to the proxy's open connection");
-  add(divert_accept, mangle, istio_divert, {}, Verdict::accept, {"-m", "TPROXY"}, "accepted as marked");
+  add(divert_accept, mangle, istio_divert, {}, accepts, {"-m", "TPROXY"}, "accepted as marked");
 
-  add(inbound_jump, nat, prerouting, {tcp}, Jump{istio_inbound}, "-b", "inbound TCP is checked");
-  add(inbound_jump, nat, prerouting, {from, tcp}, Jump{istio_inbound}, {"--include-inbound-ranges", "{range}"},
+  add(inbound_jump, nat, prerouting, {tcp}, to_inbound, "-b", "inbound TCP is checked");
+  add(inbound_jump, nat, prerouting, {from, tcp}, to_inbound, {"--include-inbound-ranges", "{range}"},
       "inbound TCP from {range} is checked");
   add(inbound_excluded_range, nat, istio_inbound, {from, tcp}, returns, {"--exclude-inbound-ranges", "{range}"},
       "inbound from {range} reaches the app past the proxy");
@@ -109,26 +125,25 @@ std::vector<Row> make_rows() {
       "inbound reaches the app past the proxy");
   add(inbound_excluded_port, nat, istio_inbound, {tcp, to_port}, returns, {"-d", "{port}"},
       "inbound to port {port} is left to the app");
-  add(inbound_established, mangle, istio_inbound, {tcp, established}, Jump{istio_divert}, {"-b", "*"},
-      established_text);
-  add(inbound_established, mangle, istio_inbound, {tcp, to_port, established}, Jump{istio_divert}, {"-b", "{port}"},
+  add(inbound_established, mangle, istio_inbound, {tcp, established}, to_divert, {"-b", "*"}, established_text);
+  add(inbound_established, mangle, istio_inbound, {tcp, to_port, established}, to_divert, {"-b", "{port}"},
       established_text);
   // Istio 1.0 to 1.5
-  const UnknownMatch of_socket{"-m socket"};
-  add(inbound_established, mangle, istio_inbound, {tcp, of_socket}, Jump{istio_divert}, {"-b", "*"}, established_text);
-  add(inbound_established, mangle, istio_inbound, {tcp, to_port, of_socket}, Jump{istio_divert}, {"-b", "{port}"},
+  const RowMatch of_socket = UnknownMatch{"-m socket"};
+  add(inbound_established, mangle, istio_inbound, {tcp, of_socket}, to_divert, {"-b", "*"}, established_text);
+  add(inbound_established, mangle, istio_inbound, {tcp, to_port, of_socket}, to_divert, {"-b", "{port}"},
       established_text);
 
-  add(outbound_jump, nat, output, {}, Jump{istio_output}, "", "outbound traffic is checked");
-  add(outbound_jump, nat, output, {tcp}, Jump{istio_output}, "", "outbound TCP is checked");  // Istio 1.1
-  add(outbound_passthrough, nat, istio_output, {out("lo"), from_passthrough}, returns, "", passthrough_text);
-  add(proxy_to_itself, nat, istio_output, {out("lo"), not_to, tcp, not_to_port, owned}, Jump{istio_in_redirect},
+  add(outbound_jump, nat, output, {}, to_output, "", "outbound traffic is checked");
+  add(outbound_jump, nat, output, {tcp}, to_output, "", "outbound TCP is checked");  // Istio 1.1
+  add(outbound_passthrough, nat, istio_output, {over_lo, from_passthrough}, returns, "", passthrough_text);
+  add(proxy_to_itself, nat, istio_output, {over_lo, not_to, tcp, not_to_port, owned}, to_in_redirect,
       {"{owner_flag}", "{id}"}, itself_text);
   // Before there was the tunnel
-  add(proxy_to_itself, nat, istio_output, {out("lo"), not_to, owned}, Jump{istio_in_redirect}, {"{owner_flag}", "{id}"},
+  add(proxy_to_itself, nat, istio_output, {over_lo, not_to, owned}, to_in_redirect, {"{owner_flag}", "{id}"},
       itself_text);
-  add(app_to_itself, nat, istio_output, {out("lo"), not_owned}, returns, {"{owner_flag}", "{id}"}, app_text);
-  add(app_to_itself, nat, istio_output, {out("lo"), tcp, not_to_port, not_owned}, returns, {"{owner_flag}", "{id}"},
+  add(app_to_itself, nat, istio_output, {over_lo, not_owned}, returns, {"{owner_flag}", "{id}"}, app_text);
+  add(app_to_itself, nat, istio_output, {over_lo, tcp, not_to_port, not_owned}, returns, {"{owner_flag}", "{id}"},
       app_text);
   // Its rule does not tell which of the two it is.
   add(proxy_or_group_return, nat, istio_output, {any(OwnerMatch{OwnerKind::gid, {}, false})}, returns, {"-g", "{id}"},
@@ -137,13 +152,13 @@ std::vector<Row> make_rows() {
       "the proxy's own traffic ({owner}) goes out as it is");
   add(group_return, nat, istio_output, {owned}, returns, {"ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE", "{id}", "="},
       "outbound of group {id} bypasses the proxy");
-  add(only_groups, nat, istio_output, {{OwnerMatch{OwnerKind::gid, {}, true}, Placeholder::each}}, returns,
-      {"ISTIO_OUTBOUND_OWNER_GROUPS", "{id}", "="}, "only groups {id} go to the proxy");
+  add(only_groups, nat, istio_output, {of_no_such_group}, returns, {"ISTIO_OUTBOUND_OWNER_GROUPS", "{id}", "="},
+      "only groups {id} go to the proxy");
   add(only_groups, nat, istio_output, {}, returns,
       "ISTIO_OUTBOUND_OWNER_GROUPS=", "no group's outbound goes to the proxy");
 
   // Of one protocol each, as rules for ports: without it they would look like those of the proxy.
-  for (const ProtocolMatch& protocol : {tcp, udp}) {
+  for (const RowMatch& protocol : {tcp, udp}) {
     for (const auto& [kind, flag] : {std::pair{OwnerKind::uid, "--exclude-uids"}, {OwnerKind::gid, "--exclude-gids"}}) {
       add(outbound_excluded_owner, nat, istio_output, {protocol, any(OwnerMatch{kind, {}, false})}, returns,
           {flag, "{id}"}, "outbound of {owner} bypasses the proxy");
@@ -157,64 +172,62 @@ std::vector<Row> make_rows() {
   add(outbound_bypassing_cgroup, nat, istio_output, {of_cgroup}, returns, {"--bypass-cgroup", "{cgroup}"},
       "outbound of cgroup {cgroup} bypasses the proxy");
 
-  add(dns_zone_jump, raw, output, {}, Jump{istio_output_dns}, "--redirect-dns", "DNS is given its conntrack zones");
-  add(dns_jump, nat, istio_output, {}, Jump{istio_output_dns}, "--redirect-dns", "DNS is checked");
-  add(dns_proxy_query, raw, istio_output_dns, {udp, dport(dns_port), owned}, CtZone{1}, "--redirect-dns",
-      proxy_query_text);
-  add(dns_proxy_answer, raw, istio_output_dns, {udp, sport(proxy_dns_port), owned}, CtZone{2}, "--redirect-dns",
+  add(dns_zone_jump, raw, output, {}, to_output_dns, "--redirect-dns", "DNS is given its conntrack zones");
+  add(dns_jump, nat, istio_output, {}, to_output_dns, "--redirect-dns", "DNS is checked");
+  add(dns_proxy_query, raw, istio_output_dns, {udp, dns, owned}, in_zone_1, "--redirect-dns", proxy_query_text);
+  add(dns_proxy_answer, raw, istio_output_dns, {udp, proxy_answers, owned}, in_zone_2, "--redirect-dns",
       proxy_answer_text);
   for (const RowMatch& sender : {owned, of_cgroup}) {
-    add(dns_excluded_over_lo, raw, istio_output_dns, {out("lo"), udp, dport(dns_port), sender}, returns,
-        "--redirect-dns",
+    add(dns_excluded_over_lo, raw, istio_output_dns, {over_lo, udp, dns, sender}, returns, "--redirect-dns",
         "queries of {sender}, which bypass the proxy, have no zone of their own over lo: nor have the answers");
-    add(dns_excluded_query, raw, istio_output_dns, {except(out("lo")), udp, dport(dns_port), to, sender}, CtZone{1},
-        "--redirect-dns", excluded_query_text);
-    add(dns_excluded_query, raw, istio_output_dns, {except(out("lo")), udp, dport(dns_port), sender}, CtZone{1},
-        "--capture-all-dns", excluded_query_text);
+    add(dns_excluded_query, raw, istio_output_dns, {not_over_lo, udp, dns, to, sender}, in_zone_1, "--redirect-dns",
+        excluded_query_text);
+    add(dns_excluded_query, raw, istio_output_dns, {not_over_lo, udp, dns, sender}, in_zone_1, "--capture-all-dns",
+        excluded_query_text);
   }
-  add(dns_answer_jump, raw, prerouting, {}, Jump{istio_inbound}, "--redirect-dns",
+  add(dns_answer_jump, raw, prerouting, {}, to_inbound, "--redirect-dns",
       "answers of DNS servers are given their conntrack zone");
-  add(dns_query, raw, istio_output_dns, {udp, dport(dns_port), to}, CtZone{2}, "--redirect-dns", query_text);
-  add(dns_query, raw, istio_output_dns, {udp, dport(dns_port)}, CtZone{2}, "--capture-all-dns", query_text);
-  add(dns_answer, raw, istio_inbound, {udp, sport(53), from}, CtZone{1}, "--redirect-dns", answer_text);
-  add(dns_answer, raw, istio_inbound, {udp, sport(53)}, CtZone{1}, "--capture-all-dns", answer_text);
-  add(dns_forwarded_query, raw, istio_inbound, {in_any, udp, dport(dns_port), to}, CtZone{1}, "--track-forwarded-dns",
+  add(dns_query, raw, istio_output_dns, {udp, dns, to}, in_zone_2, "--redirect-dns", query_text);
+  add(dns_query, raw, istio_output_dns, {udp, dns}, in_zone_2, "--capture-all-dns", query_text);
+  add(dns_answer, raw, istio_inbound, {udp, dns_answer_port, from}, in_zone_1, "--redirect-dns", answer_text);
+  add(dns_answer, raw, istio_inbound, {udp, dns_answer_port}, in_zone_1, "--capture-all-dns", answer_text);
+  add(dns_forwarded_query, raw, istio_inbound, {in_any, udp, dns, to}, in_zone_1, "--track-forwarded-dns",
       forwarded_query_text);
-  add(dns_forwarded_query, raw, istio_inbound, {in_any, udp, dport(dns_port)}, CtZone{1}, "--track-forwarded-dns",
+  add(dns_forwarded_query, raw, istio_inbound, {in_any, udp, dns}, in_zone_1, "--track-forwarded-dns",
       forwarded_query_text);
 
   add(loopback_return, nat, istio_output, {usual(AddressMatch{End::destination, either(Address::loopback), false})},
       returns, "", "loopback is never captured");
   add(outbound_excluded_range, nat, istio_output, {to}, returns, {"-x", "{range}"},
       "outbound to {range} bypasses the proxy");
-  add(outbound_included_port, nat, istio_output, {tcp, to_port}, Jump{istio_redirect}, {"-q", "{port}"},
+  add(outbound_included_port, nat, istio_output, {tcp, to_port}, to_redirect, {"-q", "{port}"},
       "outbound to port {port} goes to the proxy");
-  add(outbound_included_range, nat, istio_output, {}, Jump{istio_redirect}, {"-i", "*"},
+  add(outbound_included_range, nat, istio_output, {}, to_redirect, {"-i", "*"},
       "all other outbound TCP goes to the proxy");
-  add(outbound_included_range, nat, istio_output, {to}, Jump{istio_redirect}, {"-i", "{range}"},
+  add(outbound_included_range, nat, istio_output, {to}, to_redirect, {"-i", "{range}"},
       "outbound TCP to {range} goes to the proxy");
-  add(own_address_redirect, nat, istio_output, {not_to, out("lo")}, Jump{istio_redirect}, "",
+  add(own_address_redirect, nat, istio_output, {not_to, over_lo}, to_redirect, "",
       "what goes to the pod's own address, not loopback, goes to the proxy (Istio 1.0 to 1.2)");
-  add(own_address_redirect, nat, istio_output, {not_to, out("lo")}, Jump{istio_in_redirect}, "",
+  add(own_address_redirect, nat, istio_output, {not_to, over_lo}, to_in_redirect, "",
       "what goes to the pod's own address, not loopback, goes to the proxy (Istio 1.3 and 1.4)");
 
   add(tproxy_save_mark, mangle, prerouting, {tcp, mark_any}, Connmark::save, {"-t", "{mark}"},
       "a connection that the proxy opened with the client's address keeps its mark");
-  add(tproxy_keep_mark, mangle, output, {tcp, out("lo"), mark_any}, returns, {"-t", "{mark}"},
+  add(tproxy_keep_mark, mangle, output, {tcp, over_lo, mark_any}, returns, {"-t", "{mark}"},
       "what the proxy passes on to the app keeps its mark");
-  add(tproxy_mark_proxy, mangle, output, {not_to, tcp, out("lo"), owned}, SetMark{}, {"{owner_flag}", "{id}"},
+  add(tproxy_mark_proxy, mangle, output, {not_to, tcp, over_lo, owned}, SetMark{}, {"{owner_flag}", "{id}"},
       "the proxy calling this pod's own address: marked, so that it counts as inbound");
   add(tproxy_restore_mark, mangle, output, {tcp, any(ConnmarkMatch{})}, Connmark::restore, {"-t", "{mark}"},
       "the app's answers to such a connection go back to the proxy");
   add(tproxy_return, mangle, istio_inbound, {tcp, mark_any}, returns, {"-t", "{mark}"},
       "what the proxy passes on is not captured again", 1);
-  add(tproxy_passthrough, mangle, istio_inbound, {tcp, from_passthrough, in("lo")}, returns, "", passthrough_text, 2);
-  add(tproxy_app_to_itself, mangle, istio_inbound, {tcp, in("lo"), any(except(MarkMatch{}))}, returns, "",
+  add(tproxy_passthrough, mangle, istio_inbound, {tcp, from_passthrough, from_lo}, returns, "", passthrough_text, 2);
+  add(tproxy_app_to_itself, mangle, istio_inbound, {tcp, from_lo, any(except(MarkMatch{}))}, returns, "",
       "the app talking to itself over lo bypasses the proxy", 3);
-  add(inbound_udp_jump, mangle, prerouting, {udp}, Jump{istio_inbound}, "--capture-udp", "inbound UDP is checked");
-  add(inbound_udp_over_lo, mangle, istio_inbound, {in("lo"), udp}, returns, "--capture-udp",
+  add(inbound_udp_jump, mangle, prerouting, {udp}, to_inbound, "--capture-udp", "inbound UDP is checked");
+  add(inbound_udp_over_lo, mangle, istio_inbound, {from_lo, udp}, returns, "--capture-udp",
       "UDP over lo, what the proxy passes on among it, is not captured");
-  add(inbound_udp_answer, mangle, istio_inbound, {udp, an_answer}, returns, "--capture-udp",
+  add(inbound_udp_answer, mangle, istio_inbound, {udp, RowMatch(an_answer)}, returns, "--capture-udp",
       "answers to the pod's own UDP are not captured");
   add(inbound_udp_tproxy, mangle, istio_inbound, {udp, to_port}, Jump{istio_tproxy}, {"--capture-udp", "{port}"},
       "inbound UDP to port {port} goes to the proxy");
@@ -231,120 +244,119 @@ std::vector<Row> make_rows() {
   add(host_probe_jump, nat, postrouting, {}, Jump{istio_postrouting}, "",
       "what leaves the node is checked: are they probes of the kubelet?", 1);
   for (const RowMatch& pods : {RowMatch(in_probe_set(Family::ipv4)), RowMatch(in_probe_set(Family::ipv6)), to}) {
-    add(host_probe_source, nat, istio_postrouting, {SocketMatch{}, tcp, pods}, Nat{End::source, {}, {}, {}},
+    add(host_probe_source, nat, istio_postrouting, {RowMatch(SocketMatch{}), tcp, pods}, Nat{End::source, {}, {}, {}},
         {"{probe_flag}", "{to}"}, "what a process of the node sends to a pod in ambient mode comes from {to}");
   }
-  for (const ProtocolMatch& protocol : {tcp, udp}) {
+  for (const RowMatch& protocol : {tcp, udp}) {
     add(outbound_excluded_port, nat, istio_output, {protocol, to_port}, returns, {"-o", "{port}"},
         "outbound to port {port} bypasses the proxy");
     // In Istio 1.8 to 1.11 DNS has no chain of its own.
     for (const char* chain : {istio_output_dns, istio_output}) {
       const char* text = "DNS over {protocol} to {address} goes to the proxy's resolver, port {to}";
-      add(dns_redirect, nat, chain, {protocol, dport(dns_port), to}, Redirect{}, "--redirect-dns", text);
-      add(dns_redirect, nat, chain, {protocol, dport(dns_port)}, Redirect{}, "--capture-all-dns", text);
+      add(dns_redirect, nat, chain, {protocol, dns, to}, redirects, "--redirect-dns", text);
+      add(dns_redirect, nat, chain, {protocol, dns}, redirects, "--capture-all-dns", text);
     }
   }
 
   // Of ambient pods: what ztunnel sends has a mark. Its own sockets are in the pod's namespace.
-  const MarkMatch others = except(of_ztunnel);
-  const MarkMatch of_answer{ztunnel_connection_mark, ztunnel_mask, false};
+  const RowMatch of_ztunnel = words::of_ztunnel, others = except(words::of_ztunnel);
+  const RowMatch of_answer = MarkMatch{ztunnel_connection_mark, ztunnel_mask, false};
   const char* in_ambient = "--dataplane";
   add(ambient_inbound_jump, nat, prerouting, {}, Jump{istio_prert}, {in_ambient, "ambient"},
       "what comes in, also over lo, is checked");
   add(ambient_mark_connection, mangle, istio_prert, {of_ztunnel}, SetConnmark{ztunnel_connection_mark, ztunnel_mask},
       {in_ambient, "ambient"}, "a connection that ztunnel opened to the app is marked");
-  add(ambient_restore_mark, mangle, istio_output, {ConnmarkMatch{ztunnel_connection_mark, ztunnel_mask, false}},
-      Connmark::restore, {in_ambient, "ambient"},
+  add(ambient_restore_mark, mangle, istio_output,
+      {RowMatch(ConnmarkMatch{ztunnel_connection_mark, ztunnel_mask, false})}, Connmark::restore,
+      {in_ambient, "ambient"},
       "the app's answers to such a connection are marked, so that the policy route brings them to ztunnel");
-  add(ambient_virtual_machine_redirect, nat, istio_prert, {in_any, tcp}, Redirect{}, {"-k", "{interface}"},
+  add(ambient_virtual_machine_redirect, nat, istio_prert, {in_any, tcp}, redirects, {"-k", "{interface}"},
       "TCP from the virtual machine at {interface} is outbound: to ztunnel's outbound listener, port {to}");
   add(ambient_virtual_machine_return, nat, istio_prert, {in_any, tcp}, returns, {"-k", "{interface}"},
       "TCP from the virtual machine at {interface} is not inbound");
-  add(ambient_probe, nat, istio_prert, {from, tcp}, Verdict::accept, {"{probe_flag}", "{address}"},
+  add(ambient_probe, nat, istio_prert, {from, tcp}, accepts, {"{probe_flag}", "{address}"},
       "the kubelet's probes, which come from {address}, go straight to the app");
-  add(ambient_probe_answer, nat, istio_output, {to, tcp}, Verdict::accept, {"{probe_flag}", "{address}"},
+  add(ambient_probe_answer, nat, istio_output, {to, tcp}, accepts, {"{probe_flag}", "{address}"},
       "what goes to {address}, the address of the kubelet's probes, goes out as it is");
-  add(ambient_inbound, nat, istio_prert, {not_to, tcp, not_to_port, others}, Redirect{}, {"-z", "{to}"},
+  add(ambient_inbound, nat, istio_prert, {not_to, tcp, not_to_port, others}, redirects, {"-z", "{to}"},
       "inbound TCP but that to HBONE, port {port}, goes to ztunnel's plaintext listener, port {to}");
   // Istio 1.21 to 1.23, and later ones that are asked for it, have TPROXY.
   const Tproxy to_ztunnel{0, ztunnel_connection_mark, ztunnel_mask};
-  add(ambient_over_lo, mangle, istio_prert, {not_to, in("lo"), tcp}, Verdict::accept, {in_ambient, "ambient"},
+  add(ambient_over_lo, mangle, istio_prert, {not_to, from_lo, tcp}, accepts, {in_ambient, "ambient"},
       "the app calling this pod's own address bypasses ztunnel's inbound listener");
-  add(ambient_established, mangle, istio_prert, {tcp, established}, Verdict::accept, {in_ambient, "ambient"},
+  add(ambient_established, mangle, istio_prert, {tcp, established}, accepts, {in_ambient, "ambient"},
       "packets of a connection that is there already go on as they are");
   add(ambient_inbound, mangle, istio_prert, {tcp, to_port, others}, to_ztunnel, {"-e", "{port}"},
       "HBONE, port {port}, goes to ztunnel's listener, port {to}");
   add(ambient_inbound, mangle, istio_prert, {not_to, tcp, others}, to_ztunnel, {"-z", "{to}"},
       "other inbound TCP goes to ztunnel's plaintext listener, port {to}");
-  add(ambient_dns_redirect, nat, istio_output, {except(out("lo")), udp, others, dport(dns_port)}, Redirect{},
-      "--redirect-dns", "DNS over udp goes to ztunnel's resolver, port {to}");
-  add(ambient_dns_redirect, nat, istio_output, {except(out("lo")), udp, dport(dns_port)}, Redirect{}, "--redirect-dns",
+  add(ambient_dns_redirect, nat, istio_output, {not_over_lo, udp, others, dns}, redirects, "--redirect-dns",
+      "DNS over udp goes to ztunnel's resolver, port {to}");
+  add(ambient_dns_redirect, nat, istio_output, {not_over_lo, udp, dns}, redirects, "--redirect-dns",
       "DNS over udp goes to ztunnel's resolver, port {to} (Istio 1.21 to 1.23)");
-  add(ambient_dns_redirect, nat, istio_output, {not_to, tcp, dport(dns_port), others}, Redirect{}, "--redirect-dns",
+  add(ambient_dns_redirect, nat, istio_output, {not_to, tcp, dns, others}, redirects, "--redirect-dns",
       "DNS over tcp goes to ztunnel's resolver, port {to}");
-  add(ambient_answer, nat, istio_output, {tcp, of_answer}, Verdict::accept, {in_ambient, "ambient"},
+  add(ambient_answer, nat, istio_output, {tcp, of_answer}, accepts, {in_ambient, "ambient"},
       "what belongs to a connection that ztunnel opened is not captured again");
-  add(ambient_app_to_itself, nat, istio_output, {not_to, out("lo")}, Verdict::accept, {in_ambient, "ambient"},
+  add(ambient_app_to_itself, nat, istio_output, {not_to, over_lo}, accepts, {in_ambient, "ambient"},
       "the app calling this pod's own address bypasses ztunnel's outbound listener");
-  add(ambient_outbound, nat, istio_output, {not_to, tcp, others}, Redirect{}, {"-p", "{to}"},
+  add(ambient_outbound, nat, istio_output, {not_to, tcp, others}, redirects, {"-p", "{to}"},
       "all other outbound TCP goes to ztunnel's outbound listener, port {to}");
-  add(ambient_dns_query, raw, istio_output, {udp, of_ztunnel, dport(dns_port)}, CtZone{1}, "--redirect-dns",
+  add(ambient_dns_query, raw, istio_output, {udp, of_ztunnel, dns}, in_zone_1, "--redirect-dns",
       "ztunnel's own queries are tracked apart, in zone 1");
-  add(ambient_dns_answer, raw, istio_prert, {udp, others, sport(dns_port)}, CtZone{1}, "--redirect-dns",
+  add(ambient_dns_answer, raw, istio_prert, {udp, others, dns_answer_port}, in_zone_1, "--redirect-dns",
       "answers of DNS servers to ztunnel belong to zone 1");
-  add(ambient_dns_forwarded_query, raw, istio_prert, {in_any, udp, dport(dns_port)}, CtZone{1}, "--track-forwarded-dns",
+  add(ambient_dns_forwarded_query, raw, istio_prert, {in_any, udp, dns}, in_zone_1, "--track-forwarded-dns",
       forwarded_query_text);
 
   // Of Istio 1.9 to 1.22 the rules about UDP are in the built-in chains themselves, of 1.23 and 1.24 in ISTIO_OUTPUT.
   // Up to 1.18 the answers' zone was given by the wrong end.
-  add(dns_zone_jump, raw, output, {udp}, Jump{istio_output}, "--redirect-dns", "DNS is given its conntrack zones");
-  add(dns_jump, nat, output, {udp}, Jump{istio_output}, "--redirect-dns", "DNS is checked");
+  add(dns_zone_jump, raw, output, {udp}, to_output, "--redirect-dns", "DNS is given its conntrack zones");
+  add(dns_jump, nat, output, {udp}, to_output, "--redirect-dns", "DNS is checked");
   for (const char* chain : {output, istio_output}) {
-    add(dns_proxy_query, raw, chain, {udp, dport(dns_port), owned}, CtZone{1}, "--redirect-dns", proxy_query_text);
-    add(dns_proxy_answer, raw, chain, {udp, sport(proxy_dns_port), owned}, CtZone{2}, "--redirect-dns",
-        proxy_answer_text);
-    add(dns_query, raw, chain, {udp, dport(dns_port), to}, CtZone{2}, "--redirect-dns", query_text);
-    add(dns_query, raw, chain, {udp, dport(dns_port)}, CtZone{2}, "--capture-all-dns", query_text);
-    add(dns_proxy_return, nat, chain, {udp, dport(dns_port), owned}, returns, "--redirect-dns",
+    add(dns_proxy_query, raw, chain, {udp, dns, owned}, in_zone_1, "--redirect-dns", proxy_query_text);
+    add(dns_proxy_answer, raw, chain, {udp, proxy_answers, owned}, in_zone_2, "--redirect-dns", proxy_answer_text);
+    add(dns_query, raw, chain, {udp, dns, to}, in_zone_2, "--redirect-dns", query_text);
+    add(dns_query, raw, chain, {udp, dns}, in_zone_2, "--capture-all-dns", query_text);
+    add(dns_proxy_return, nat, chain, {udp, dns, owned}, returns, "--redirect-dns",
         "the proxy's ({owner}) own queries go to the server");
-    add(dns_other_groups, nat, chain, {udp, dport(dns_port), {OwnerMatch{OwnerKind::gid, {}, true}, Placeholder::each}},
-        returns, {"ISTIO_OUTBOUND_OWNER_GROUPS", "{id}", "="},
-        "only queries of groups {id} go to the proxy's resolver");
-    add(dns_other_groups, nat, chain, {udp, dport(dns_port)}, returns,
+    add(dns_other_groups, nat, chain, {udp, dns, of_no_such_group}, returns,
+        {"ISTIO_OUTBOUND_OWNER_GROUPS", "{id}", "="}, "only queries of groups {id} go to the proxy's resolver");
+    add(dns_other_groups, nat, chain, {udp, dns}, returns,
         "ISTIO_OUTBOUND_OWNER_GROUPS=", "no group's queries go to the proxy's resolver");
   }
   const Redirect to_resolver{proxy_dns_port};
   const char* to_resolver_text = "DNS over udp to {address} goes to the proxy's resolver, port {to}";
-  add(dns_redirect, nat, output, {udp, dport(dns_port), to}, to_resolver, "--redirect-dns", to_resolver_text);
-  add(dns_redirect, nat, output, {udp, dport(dns_port)}, to_resolver, "--capture-all-dns", to_resolver_text);
-  add(dns_answer, raw, prerouting, {udp, sport(53), from}, CtZone{1}, "--redirect-dns", answer_text);
-  add(dns_answer, raw, prerouting, {udp, sport(53), to}, CtZone{1}, "--redirect-dns", answer_text);
-  add(dns_answer, raw, prerouting, {udp, sport(53)}, CtZone{1}, "--capture-all-dns", answer_text);
+  add(dns_redirect, nat, output, {udp, dns, to}, to_resolver, "--redirect-dns", to_resolver_text);
+  add(dns_redirect, nat, output, {udp, dns}, to_resolver, "--capture-all-dns", to_resolver_text);
+  add(dns_answer, raw, prerouting, {udp, dns_answer_port, from}, in_zone_1, "--redirect-dns", answer_text);
+  add(dns_answer, raw, prerouting, {udp, dns_answer_port, to}, in_zone_1, "--redirect-dns", answer_text);
+  add(dns_answer, raw, prerouting, {udp, dns_answer_port}, in_zone_1, "--capture-all-dns", answer_text);
   // Up to 1.22.
-  add(invalid_drop, mangle, prerouting, {ctstate(ConntrackStateMatch::invalid)}, Verdict::drop, "--drop-invalid",
-      "what belongs to no connection is dropped");
+  add(invalid_drop, mangle, prerouting, {invalid}, drops, "--drop-invalid", "what belongs to no connection is dropped");
 
   // Istio 1.7 and 1.8 translated queries, and their source, and up to 1.7 Envoy answered them, too.
   constexpr std::uint16_t envoy_dns_port = 15013;
-  add(dns_redirect, nat, output, {udp, dport(dns_port)}, Redirect{envoy_dns_port}, "--redirect-dns",
+  add(dns_redirect, nat, output, {udp, dns}, Redirect{envoy_dns_port}, "--redirect-dns",
       "DNS over udp goes to the proxy's resolver, port {to} (Istio 1.6)");
   for (const std::uint16_t port : {std::uint16_t{proxy_dns_port}, envoy_dns_port}) {
     const Address loopback = Address::loopback(Family::ipv4);
-    add(dns_redirect, nat, output, {udp, dport(dns_port)},
+    add(dns_redirect, nat, output, {udp, dns},
         Nat{End::destination, AddressRange::single(loopback), PortRange{port},
             fmt::format("-j DNAT --to-destination 127.0.0.1:{}", port)},
         "--redirect-dns", "DNS over udp goes to the proxy's resolver (Istio 1.7 and 1.8)");
-    add(dns_source, nat, postrouting, {udp, dport(port)}, source_nat(loopback), "--redirect-dns",
+    add(dns_source, nat, postrouting, {udp, RowMatch(dport(port))}, source_nat(loopback), "--redirect-dns",
         "so that answers of the proxy's resolver come back over lo (Istio 1.7 and 1.8)");
   }
-  add(dns_redirect, nat, istio_redirect, {tcp, dport(dns_port)}, to_resolver, "--redirect-dns",
+  add(dns_redirect, nat, istio_redirect, {tcp, dns}, to_resolver, "--redirect-dns",
       "DNS over tcp goes to the proxy's resolver, port {to} (Istio 1.8)");
 
   // Istio 1.0 to 1.4, where it does not capture IPv6.
-  add(ipv6_established, filter, input, {ctstate(ConntrackStateMatch::established)}, Verdict::accept, "",
+  add(ipv6_established, filter, input, {RowMatch(ctstate(ConntrackStateMatch::established))}, accepts, "",
       "of IPv6, packets of connections that the pod has opened come in (Istio 1.0 to 1.4)");
-  add(ipv6_loopback, filter, input, {in("lo"), destination(AddressRange::single(Address::loopback(Family::ipv6)))},
-      Verdict::accept, "", "of IPv6, what goes to ::1 comes in (Istio 1.4)");
+  add(ipv6_loopback, filter, input,
+      {from_lo, RowMatch(destination(AddressRange::single(Address::loopback(Family::ipv6))))}, accepts, "",
+      "of IPv6, what goes to ::1 comes in (Istio 1.4)");
   add(ipv6_refused, filter, input, {}, Reject{"-j REJECT --reject-with icmp6-port-unreachable"}, "",
       "of IPv6, nothing else comes in (Istio 1.0 to 1.4)");
   return rows;
