@@ -131,6 +131,22 @@ std::size_t hash_of(const Ending& ending) {
   return made;
 }
 
+namespace {
+
+// Returns a hash of which choices lead where.
+std::size_t hash_of(const std::vector<Possibility>& all) {
+  std::size_t made = 0;
+  const auto add = [&](std::size_t value) { made = made * 31 + value; };
+  for (const Possibility& one : all) {
+    for (const std::string& subject : one.unknowns) add(std::hash<std::string>()(subject));
+    for (const std::size_t taken : one.taken) add(taken);
+    add(hash_of(of(one.trace)));
+  }
+  return made;
+}
+
+}  // namespace
+
 Ending ending_of(const std::vector<Possibility>& all) {
   std::vector<Ending> places;  // each once, whatever becomes of its answers
   std::vector<std::string> unknowns;
@@ -159,6 +175,7 @@ Ending ending_of(const std::vector<Possibility>& all) {
   sort(unknowns);
   result.either = std::move(places);
   result.unknowns = std::move(unknowns);
+  result.ways = hash_of(all);
   return result;
 }
 

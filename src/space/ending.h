@@ -24,6 +24,7 @@ struct Ending {
   Outcome::Answers answers = Outcome::Answers::arrive;
   std::vector<Ending> either;         // unknown: it is one of these
   std::vector<std::string> unknowns;  // unknown: for want of this
+  std::size_t ways = 0;               // either: a hash of which is which; no part of what is compared
 
   std::string listener;  // translated, transparent: who has that port; no part of what is compared
 

@@ -179,7 +179,7 @@ Leaf Regions::leaf_of(Ending ending, const Step* step, bool inherited) {
   std::vector<Leaf>& endings = by_hash_[hash_of(ending)];
   auto like = std::ranges::find_if(endings, [&](Leaf leaf) { return decisions_[leaf].ending == ending; });
   if (like == endings.end()) like = endings.insert(like, made);
-  const auto [known, is_new] = by_reason_.try_emplace({*like, step, inherited}, made);
+  const auto [known, is_new] = by_reason_.try_emplace({*like, ending.ways, step, inherited}, made);
   if (!is_new) return known->second;
   decisions_.push_back({std::move(ending), step, inherited});
   endings_.push_back(*like);
@@ -500,6 +500,7 @@ Leaf Regions::either(std::size_t side, std::size_t hop, Leaf one, Leaf other) {
   made.kind = Outcome::Kind::unknown;
   const auto add = [&](Leaf leaf, Pods pods) {
     const Ending& ending = decisions_[leaf].ending;
+    made.ways = made.ways * 31 + (ending.ways ^ hash_of(ending));
     const std::vector<Ending> places = ending.either.empty() ? std::vector{ending} : ending.either;
     for (Ending place : places) {
       place.interface = of_these_hops(place.interface, pods);
@@ -559,14 +560,12 @@ Regions::Node Regions::of(std::size_t number, Scope scope) {
 
 Regions::Node Regions::of(std::size_t number, std::span<const Box> boxes) { return completed(outside(boxes), number); }
 
-// Returns false for equal unknown endings that may stand for different ones: rules that ask for more marks than are
-// told apart may match other packets on either side, and of packets with too many possible paths nothing is known.
 bool Regions::end_alike(Leaf one, Leaf other) const {
+  if (by_ending(one) != by_ending(other)) return false;
   const Ending& ending = decisions_[one].ending;
-  const auto& subjects = ending.unknowns;
-  const bool may_differ = ending.kind == Outcome::Kind::unknown &&
-                          (!universe_.marks_known || std::ranges::find(subjects, too_many_ways) != subjects.end());
-  return by_ending(one) == by_ending(other) && !may_differ;
+  if (ending.kind != Outcome::Kind::unknown) return true;
+  if (ending.either.empty()) return std::ranges::equal(ending.unknowns, std::array{many_receivers});
+  return universe_.marks_known && ending.ways == decisions_[other].ending.ways;
 }
 
 Leaf Regions::at(std::size_t number, const Point& point) {

@@ -70,7 +70,10 @@ class Regions {
   [[nodiscard]] const Decision& decision(Leaf leaf) const { return decisions_[leaf]; }
   // The same number for all decisions that end alike.
   [[nodiscard]] Leaf by_ending(Leaf leaf) const { return endings_[leaf]; }
-  // Tells whether it is known that packets end alike on two sides.
+  // Tells whether it is known that packets end alike on two sides. Equal unknown endings may stand for different ones:
+  // what a rule does of which the effect is unknown, the rules that come next see, and they may differ. So may the
+  // packets of which too many paths are possible, and those that rules match which ask for more marks than are told
+  // apart.
   [[nodiscard]] bool end_alike(Leaf one, Leaf other) const;
 
   [[nodiscard]] const Universe& universe() const { return universe_; }
@@ -144,8 +147,9 @@ class Regions {
   KnownSteps steps_;
   std::vector<Decision> decisions_;
   std::vector<Leaf> endings_;
-  std::unordered_map<std::size_t, std::vector<Leaf>> by_hash_;     // of their endings: one of each
-  std::map<std::tuple<Leaf, const Step*, bool>, Leaf> by_reason_;  // `step` and `inherited` of an ending
+  std::unordered_map<std::size_t, std::vector<Leaf>> by_hash_;  // of their endings: one of each
+  std::map<std::tuple<Leaf, std::size_t, const Step*, bool>, Leaf>
+      by_reason_;  // `ways` of an ending, `step`, `inherited`
   std::size_t followed_ = 0;
   std::size_t bytes_of_transitions_ = 0;
   std::size_t most_followed_;

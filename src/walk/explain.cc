@@ -264,7 +264,10 @@ std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod,
     if (context.known) return {};
     Possibility& made = all.emplace_back(Possibility{walk.take_trace(), {}, with_answers.has_value()});
     if (with_answers) made.trace.outcome = *with_answers;
-    for (const Fork& fork : context.forks.made()) made.unknowns.push_back(fork.subject);
+    for (const Fork& fork : context.forks.made()) {
+      made.unknowns.push_back(fork.subject);
+      made.taken.push_back(fork.taken);
+    }
   } while (context.forks.next());
   return all;
 }

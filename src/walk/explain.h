@@ -107,6 +107,9 @@ struct Outcome {
 
 // The subject of a packet that can go more ways than are followed.
 inline constexpr std::string_view too_many_ways = "where it ends, by too many possible paths";
+// And that of one that no rule of the pod decides about.
+inline constexpr std::string_view many_receivers =
+    "which hosts receive what is sent to no address, a broadcast or a multicast address";
 
 // Returns by which interface it leaves or goes on: "eth0", "eth0 or eth1".
 [[nodiscard]] std::string ways_out(const Outcome& outcome);
@@ -132,6 +135,7 @@ struct Possibility {
   Trace trace;
   std::vector<std::string> unknowns;  // what is unknown and was taken to be one way or the other: "`-m bpf`"
   bool answered = true;               // false: what becomes of the answers is that of another one of this place
+  std::vector<std::size_t> taken{};   // of `unknowns`: which way
 };
 
 // Walks the packet through every base chain of everything in `live`, in the kernel's order: by hook, by priority; the

@@ -23,7 +23,7 @@ std::optional<Outcome> not_followed(const Packet& packet, const PodView& pod, Ob
         fmt::format("no tcp connection to {}, a {} address", to.text(), broadcast ? "broadcast" : "multicast");
   } else {
     outcome.kind = Outcome::Kind::unknown;
-    outcome.subject = "which hosts receive what is sent to no address, a broadcast or a multicast address";
+    outcome.subject = many_receivers;
     outcome.why = fmt::format("which hosts receive what is sent to {}, {}", to.text(),
                               any         ? "no address"
                               : broadcast ? "a broadcast address"

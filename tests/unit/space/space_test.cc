@@ -645,6 +645,41 @@ TEST(Effect, OfTooManyWaysIsNotTheSame) {
   EXPECT_FALSE(effect_of(side(Verdict::drop), side(Redirect{80})).empty());
 }
 
+// The rules behind it see what it does, and they may differ.
+TEST(Effect, OfAnEffectThatIsNotKnownIsNotTheSame) {
+  const auto side = [](std::uint16_t port) {
+    Side made = side_of("-m NONE --ip-families ipv4", BackendKind::iptables_nft);
+    push(made, Table::raw, "OUTPUT", {}, UnknownTarget{"-j SET"});
+    push(made, Table::nat, "OUTPUT", {ProtocolMatch{Protocol::tcp}, PortMatch{End::destination, {port}}}, Redirect{9});
+    return made;
+  };
+  EXPECT_TRUE(effect_of(side(80), side(80)).empty());
+  const auto all = effect_of(side(80), side(443));
+  ASSERT_FALSE(all.empty());
+  EXPECT_EQ(all.front().after, "unknown, too, and maybe another");
+}
+
+// Which packets end so, and which so, is another question than how they may end.
+TEST(Effect, OfAMatchThatIsNotKnownSaysWhereItMakesADifference) {
+  const UnknownMatch bpf{"-m bpf"};
+  const ProtocolMatch tcp{Protocol::tcp};
+  const auto side = [&](bool is_passed, bool excludes) {
+    Side made = side_of("-m NONE --ip-families ipv4", BackendKind::iptables_nft);
+    std::vector<std::pair<std::vector<Match>, Target>> rules;
+    if (excludes) rules.emplace_back(std::vector<Match>{tcp, PortMatch{End::destination, {443}}}, Verdict::accept);
+    if (is_passed) rules.emplace_back(std::vector<Match>{bpf}, Verdict::accept);
+    rules.emplace_back(is_passed ? std::vector<Match>{tcp} : std::vector<Match>{tcp, bpf}, Redirect{9});
+    made.live.front().chains.push_back(chain(Family::ipv4, Table::nat, "OUTPUT", false, rules));
+    return made;
+  };
+  const auto swapped = effect_of(side(true, false), side(false, false));
+  ASSERT_FALSE(swapped.empty());
+  EXPECT_EQ(swapped.front().after, "unknown, too, and maybe another");
+  const auto all = effect_of(side(true, false), side(true, true));
+  ASSERT_FALSE(all.empty());
+  for (const EffectRegion& one : all) EXPECT_THAT(one.packets, HasSubstr("to port 443"));
+}
+
 TEST(Effect, OneMorePortIsToldWithAPacketThatShowsIt) {
   const auto all = effect_of(side_of("-i * -b * --ip-families ipv4", BackendKind::iptables_nft),
                              side_of("-i * -b * -o 22 --ip-families ipv4", BackendKind::nftables));
