@@ -12,32 +12,8 @@ namespace sidetrack::nft {
 namespace {
 
 constexpr std::string_view hooks[] = {"prerouting", "input", "forward", "output", "postrouting", "ingress", "egress"};
-}  // namespace
 
-std::string_view name(const Expression& expression) {
-  struct Names {
-    std::string_view operator()(const MetaLoad&) const { return "meta"; }
-    std::string_view operator()(const MetaStore&) const { return "meta"; }
-    std::string_view operator()(const CtLoad&) const { return "ct"; }
-    std::string_view operator()(const CtStore&) const { return "ct"; }
-    std::string_view operator()(const PayloadLoad&) const { return "payload"; }
-    std::string_view operator()(const CgroupLoad&) const { return "socket"; }
-    std::string_view operator()(const Bitwise&) const { return "bitwise"; }
-    std::string_view operator()(const ToNetworkOrder&) const { return "byteorder"; }
-    std::string_view operator()(const Compare&) const { return "cmp"; }
-    std::string_view operator()(const CompareRange&) const { return "range"; }
-    std::string_view operator()(const Lookup&) const { return "lookup"; }
-    std::string_view operator()(const Load&) const { return "immediate"; }
-    std::string_view operator()(const Decide&) const { return "immediate"; }
-    std::string_view operator()(const Count&) const { return "counter"; }
-    std::string_view operator()(const RedirectTo&) const { return "redir"; }
-    std::string_view operator()(const SnatTo&) const { return "nat"; }
-    std::string_view operator()(const TproxyTo&) const { return "tproxy"; }
-    std::string_view operator()(const XtMatch&) const { return "match"; }
-    std::string_view operator()(const XtTarget&) const { return "target"; }
-  };
-  return std::visit(Names{}, expression);
-}
+}  // namespace
 
 std::string text(const TableKey& table) {
   static constexpr std::pair<std::uint8_t, const char*> families[] = {

@@ -70,19 +70,15 @@ struct Data {
 
 struct MetaLoad {  // meta load l4proto => reg 1
   std::uint32_t key;
-  friend bool operator==(const MetaLoad&, const MetaLoad&) = default;
 };
 struct MetaStore {  // meta set mark with reg 1
   std::uint32_t key;
-  friend bool operator==(const MetaStore&, const MetaStore&) = default;
 };
 struct CtLoad {  // ct load state => reg 1
   std::uint32_t key;
-  friend bool operator==(const CtLoad&, const CtLoad&) = default;
 };
 struct CtStore {  // ct set zone with reg 1
   std::uint32_t key;
-  friend bool operator==(const CtStore&, const CtStore&) = default;
 };
 struct PayloadLoad {  // payload load 4b @ network header + 16 => reg 1
   std::uint32_t base;
@@ -92,71 +88,54 @@ struct PayloadLoad {  // payload load 4b @ network header + 16 => reg 1
 };
 struct CgroupLoad {     // socket load cgroupv2 level 2 => reg 1
   std::uint32_t level;  // of the sender's cgroups from the root on, counted from 1
-  friend bool operator==(const CgroupLoad&, const CgroupLoad&) = default;
 };
 struct Bitwise {  // bitwise reg 1 = ( reg 1 & mask ) ^ xor_value
   Data mask;
   Data xor_value;
-  friend bool operator==(const Bitwise&, const Bitwise&) = default;
 };
 struct ToNetworkOrder {  // byteorder reg 1 = hton(reg 1, 4, 4)
-  friend bool operator==(const ToNetworkOrder&, const ToNetworkOrder&) = default;
 };
 struct Compare {  // cmp eq reg 1 0x00000006
   std::uint32_t operation;
   Data with;
-  friend bool operator==(const Compare&, const Compare&) = default;
 };
 struct CompareRange {  // range neq reg 1 0x00003500 0x00003c00
   bool negated;
   Data first;
   Data last;
-  friend bool operator==(const CompareRange&, const CompareRange&) = default;
 };
 struct Lookup {  // lookup reg 1 set ranges
   std::string set;
   bool negated;
   std::uint32_t id;  // of the set, within the transaction that makes it
-  friend bool operator==(const Lookup&, const Lookup&) = default;
 };
 struct Load {  // immediate reg 1 0x00009e3a
   Data value;
-  friend bool operator==(const Load&, const Load&) = default;
 };
 struct Decide {  // immediate reg 0 jump -> CHAIN
   std::int32_t verdict;
   std::string chain;
-  friend bool operator==(const Decide&, const Decide&) = default;
 };
 struct Count {  // counter pkts 0 bytes 0
   std::uint64_t packets;
   std::uint64_t bytes;
-  friend bool operator==(const Count&, const Count&) = default;
 };
 struct RedirectTo {  // redir proto_min reg 1 flags 0x2
-  friend bool operator==(const RedirectTo&, const RedirectTo&) = default;
 };
 struct SnatTo {          // nat snat ip addr_min reg 1
   std::uint32_t family;  // NFPROTO_IPV4, NFPROTO_IPV6
-  friend bool operator==(const SnatTo&, const SnatTo&) = default;
 };
 struct TproxyTo {        // tproxy ip port reg 1
   std::uint32_t family;  // NFPROTO_…; NFPROTO_UNSPEC serves both
-  friend bool operator==(const TproxyTo&, const TproxyTo&) = default;
 };
 struct XtMatch {  // match name owner rev 1
   xt::Extension extension;
-  friend bool operator==(const XtMatch&, const XtMatch&) = default;
 };
 struct XtTarget {  // target name REDIRECT rev 0
   xt::Extension extension;
-  friend bool operator==(const XtTarget&, const XtTarget&) = default;
 };
 using Expression =
     std::variant<MetaLoad, MetaStore, CtLoad, CtStore, PayloadLoad, CgroupLoad, Bitwise, ToNetworkOrder, Compare,
                  CompareRange, Lookup, Load, Decide, Count, RedirectTo, SnatTo, TproxyTo, XtMatch, XtTarget>;
-
-// The kernel's name for the kind of an expression: "meta", "payload", "redir", "match".
-[[nodiscard]] std::string_view name(const Expression& expression);
 
 }  // namespace sidetrack::nft

@@ -67,13 +67,14 @@ TEST(NftFields, APrefixIsComparedByWholeBytesOrWithItsMask) {
     compare_prefix(parsed, address_field(parsed.family(), End::destination), negated, expressions);
     std::string text;
     for (const Expression& each : expressions) {
-      text += std::string(name(each)) + " ";
-      if (const auto* load = std::get_if<PayloadLoad>(&each)) text += fmt::format("{}@{} ", load->size, load->offset);
+      if (const auto* load = std::get_if<PayloadLoad>(&each))
+        text += fmt::format("payload {}@{} ", load->size, load->offset);
       if (const auto* compare = std::get_if<Compare>(&each))
-        text += fmt::format("{}:{:02x} ", compare->operation == NFT_CMP_EQ ? "eq" : "neq",
+        text += fmt::format("cmp {}:{:02x} ", compare->operation == NFT_CMP_EQ ? "eq" : "neq",
                             fmt::join(compare->with.view(), ""));
       if (const auto* bits = std::get_if<Bitwise>(&each))
-        text += fmt::format("{:02x}^{:02x} ", fmt::join(bits->mask.view(), ""), fmt::join(bits->xor_value.view(), ""));
+        text += fmt::format("bitwise {:02x}^{:02x} ", fmt::join(bits->mask.view(), ""),
+                            fmt::join(bits->xor_value.view(), ""));
     }
     return text;
   };
