@@ -14,11 +14,8 @@ namespace sidetrack {
 
 struct KnownSet {
   std::string name;
-  std::string type;  // "hash:ip"
-  std::optional<Family> family{};
   // Of hash:ip, hash:net and bitmap:ip; nothing of other types, and where addresses expire or are left out again.
   std::optional<std::vector<AddressRange>> members{};
-  std::string more;  // what it was created with beside that: " with a timeout"; empty: nothing
 };
 using KnownSets = std::map<std::uint16_t, KnownSet>;
 

@@ -86,21 +86,14 @@ std::optional<AddressRange> range_in(const nlattr* element) {
 void take_header(KnownSet& set, const netlink::Attributes& attributes) {
   const nlattr* type = attributes.find(IPSET_ATTR_TYPENAME);
   if (type == nullptr) return;
-  set.type = netlink::string(type);
-  if (const nlattr* family = attributes.find(IPSET_ATTR_FAMILY)) {
-    const auto number = netlink::host_order<std::uint8_t>(family);
-    if (number == NFPROTO_IPV4) set.family = Family::ipv4;
-    if (number == NFPROTO_IPV6) set.family = Family::ipv6;
-  }
+  const std::string name = netlink::string(type);
   const nlattr* created = attributes.find(IPSET_ATTR_DATA);
   if (created == nullptr) return;
   const netlink::Attributes how(created);
   const bool masked = how.find(IPSET_ATTR_NETMASK) != nullptr;
   const bool expires = how.find(IPSET_ATTR_TIMEOUT) != nullptr;
-  const bool of_addresses = set.type == "hash:ip" || set.type == "hash:net" || set.type == "bitmap:ip";
+  const bool of_addresses = name == "hash:ip" || name == "hash:net" || name == "bitmap:ip";
   if (of_addresses && !masked && !expires) set.members.emplace();
-  if (masked) set.more = " with a netmask";
-  if (expires) set.more += masked ? " and a timeout" : " with a timeout";
 }
 
 void take_elements(KnownSet& set, const netlink::Attributes& attributes) {
