@@ -1,32 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "kernel/known_sets.h"
 
-#include <algorithm>
-
-#include "model/error.h"
-
 namespace sidetrack {
-namespace {
-
-template <typename Use>
-void each_set(Rule& rule, const Use& use) {
-  for (Match& match : rule.matches) {
-    if (auto* set = std::get_if<SetMatch>(&match)) use(*set);
-  }
-}
-
-}  // namespace
 
 void name_sets(std::vector<LiveChain>& chains, const KnownSets& sets) {
   if (sets.empty()) return;
   for (LiveChain& chain : chains) {
     for (LiveRule& live : chain.rules) {
-      each_set(live.rule, [&](SetMatch& match) {
-        const auto found = sets.find(match.index);
-        if (found == sets.end()) return;
-        match.name = found->second.name;
-        match.members = found->second.members;
-      });
+      for (Match& match : live.rule.matches) {
+        auto* set = std::get_if<SetMatch>(&match);
+        const auto found = set != nullptr ? sets.find(set->index) : sets.end();
+        if (found == sets.end()) continue;
+        set->name = found->second.name;
+        set->members = found->second.members;
+      }
     }
   }
 }
