@@ -52,20 +52,11 @@ class Attributes {
  public:
   class Iterator {
    public:
-    using difference_type = std::ptrdiff_t;
-    using value_type = const nlattr*;
-
-    Iterator() = default;
     Iterator(const nlattr* attribute, const std::byte* end) : attribute_(attribute), end_(end) {}
     const nlattr* operator*() const { return attribute_; }
     Iterator& operator++() {
       attribute_ = mnl_attr_next(attribute_);
       return *this;
-    }
-    Iterator operator++(int) {
-      Iterator before = *this;
-      ++*this;
-      return before;
     }
     bool operator==(std::default_sentinel_t) const {
       const auto left = end_ - reinterpret_cast<const std::byte*>(attribute_);
@@ -73,8 +64,8 @@ class Attributes {
     }
 
    private:
-    const nlattr* attribute_ = nullptr;
-    const std::byte* end_ = nullptr;
+    const nlattr* attribute_;
+    const std::byte* end_;
   };
 
   // Those after the header of `header_size` bytes, which follows the netlink header.
