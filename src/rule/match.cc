@@ -17,8 +17,6 @@ Facts reads(const Match& match) {
   return std::visit([](const auto& one) { return one.reads; }, match);
 }
 
-bool asks_connection(const Match& match) { return (reads(match) & facts::connection) != 0; }
-
 bool matches_everything(const Match& match) {
   if (is_negated(match)) return false;
   if (const auto* interface = std::get_if<InterfaceMatch>(&match)) return interface->name == "+";

@@ -59,8 +59,6 @@ constexpr bool are_match_kinds(std::type_identity<std::variant<Kinds...>>) {
 static_assert(are_match_kinds(std::type_identity<Match>{}));
 
 [[nodiscard]] bool is_negated(const Match& match);
-// Whether it asks what connection tracking knows of the packet.
-[[nodiscard]] bool asks_connection(const Match& match);
 [[nodiscard]] Facts reads(const Match& match);
 // `-d 0.0.0.0/0`, `-i +`: words that leave no trace in the kernel.
 [[nodiscard]] bool matches_everything(const Match& match);

@@ -64,7 +64,5 @@ enum class Truth : std::uint8_t { no, yes, unknown };
 
 // Why connection tracking knows nothing of the packet; nullptr: it knows its connection.
 [[nodiscard]] const char* without_connection(const PacketAtHook& packet);
-// "the connection is new"
-[[nodiscard]] const char* state_words(ConnectionState state);
 
 }  // namespace sidetrack

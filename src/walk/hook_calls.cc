@@ -41,7 +41,7 @@ Tracking needed_by(const Rule& rule) {
   const bool is_unknown = other != nullptr || (more != nullptr && !more->words.empty());
   const auto asks = [](const Match& match) {
     const auto* unknown = std::get_if<UnknownMatch>(&match);
-    return asks_connection(match) || (unknown != nullptr && names_tracking(unknown->words));
+    return (reads(match) & facts::connection) != 0 || (unknown != nullptr && names_tracking(unknown->words));
   };
   const bool is_named = other != nullptr && names_tracking(other->words);
   if (std::ranges::any_of(rule.matches, asks) || needs_tracking(target) || is_named) return Tracking::yes;

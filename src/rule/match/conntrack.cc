@@ -103,8 +103,7 @@ std::optional<nft::Alternatives> without_bits(const nft::Comparison& comparison)
   return nft::only(match);
 }
 
-}  // namespace
-
+// "the connection is new"
 const char* state_words(ConnectionState state) {
   switch (state) {
     case ConnectionState::new_:
@@ -117,6 +116,8 @@ const char* state_words(ConnectionState state) {
   }
   return "";
 }
+
+}  // namespace
 
 const char* without_connection(const PacketAtHook& packet) {
   if (packet.untracked) return "it is not tracked";
