@@ -16,8 +16,10 @@ namespace {
 
 // A chain on both sides. Pointers are into the Live and the Ruleset that are compared.
 struct Pair {
+  Families scope;
   const LiveChain* live = nullptr;
-  const Chain* asked = nullptr;
+  bool is_asked = false;
+  std::vector<const Rule*> asked{};
 };
 
 struct Key {
@@ -31,33 +33,23 @@ Key key_of(Table table, Families scope, const std::string& name) {
   return {table, scope == Families(Family::ipv6), name};
 }
 
-// Calls `visit(scope, pair)` for each chain that is on either side.
+// Calls `visit(key, pair)` for each chain that is on either side.
 template <typename Visit>
 void for_each_pair(const Live& live, const Ruleset& asked, Visit visit) {
-  std::vector<Chain> wanted;
-  std::vector<Families> wanted_scope;
+  std::map<Key, Pair> pairs;
   for (Families scope : scopes(live.backend)) {
     for (Table table : all_tables) {
-      for (Chain& chain : chains(asked, table, scope)) {
-        wanted.push_back(std::move(chain));
-        wanted_scope.push_back(scope);
-      }
+      for (Chain& chain : chains(asked, table, scope))
+        pairs[key_of(table, scope, chain.name)] = {scope, nullptr, true, std::move(chain.rules)};
     }
-  }
-  std::map<Key, Pair> pairs;
-  std::map<Key, Families> scope_of;
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    const Key key = key_of(wanted[i].table, wanted_scope[i], wanted[i].name);
-    pairs[key].asked = &wanted[i];
-    scope_of[key] = wanted_scope[i];
   }
   for (const LiveChain& chain : live.chains) {
     const Key key = key_of(chain.table, chain.families, chain.name);
     if (!concerns_us(chain) && !pairs.contains(key)) continue;
+    pairs[key].scope = chain.families;
     pairs[key].live = &chain;
-    scope_of[key] = chain.families;
   }
-  for (const auto& [key, pair] : pairs) visit(scope_of[key], key, pair);
+  for (const auto& [key, pair] : pairs) visit(key, pair);
 }
 
 std::vector<const Rule*> our_rules(const LiveChain* chain) {
@@ -76,28 +68,27 @@ bool same_in(Families scope, const Rule& asked, const Rule& live) {
 
 // A built-in chain that is not there is no difference: it may be created with its first rule.
 bool chain_missing(const Key& key, const Pair& pair) { return pair.live == nullptr && !is_builtin(key.name); }
-bool chain_extra(const Pair& pair) { return pair.asked == nullptr && is_wholly_ours(*pair.live); }
+bool chain_extra(const Pair& pair) { return !pair.is_asked && is_wholly_ours(*pair.live); }
 
 // Rules that are there, and that the kernel does not ask as they are asked for.
 bool is_dormant(const Pair& pair) { return pair.live != nullptr && pair.live->dormant && concerns_us(*pair.live); }
-bool drops(Families scope, const Pair& pair) {
-  return pair.live != nullptr && pair.live->ours && scope == Families::both() && pair.live->policy != Verdict::accept;
+bool drops(const Pair& pair) {
+  return pair.live != nullptr && pair.live->ours && pair.scope == Families::both() &&
+         pair.live->policy != Verdict::accept;
 }
 
-bool equal_pair(Families scope, const Key& key, const Pair& pair) {
-  if (chain_missing(key, pair) || chain_extra(pair) || is_dormant(pair) || drops(scope, pair)) return false;
-  const std::vector<const Rule*> live = our_rules(pair.live);
-  static const std::vector<const Rule*> none;
-  const std::vector<const Rule*>& asked = pair.asked != nullptr ? pair.asked->rules : none;
-  return std::ranges::equal(asked, live, [&](const Rule* a, const Rule* b) { return same_in(scope, *a, *b); });
+bool equal_pair(const Key& key, const Pair& pair) {
+  if (chain_missing(key, pair) || chain_extra(pair) || is_dormant(pair) || drops(pair)) return false;
+  return std::ranges::equal(pair.asked, our_rules(pair.live),
+                            [&](const Rule* a, const Rule* b) { return same_in(pair.scope, *a, *b); });
 }
 
 // Both sides in one sequence; others' rules of a built-in chain where they stand among ours.
-std::vector<DiffLine> lines(Families scope, const Pair& pair) {
+std::vector<DiffLine> lines(const Pair& pair) {
   const std::vector<const Rule*> live = our_rules(pair.live);
-  const std::vector<const Rule*> asked = pair.asked != nullptr ? pair.asked->rules : std::vector<const Rule*>{};
+  const std::vector<const Rule*>& asked = pair.asked;
   auto common = common_subsequence(live.size(), asked.size(), [&](std::size_t before, std::size_t after) {
-    return same_in(scope, *asked[after], *live[before]) || same_in(scope, *live[before], *asked[after]);
+    return same_in(pair.scope, *asked[after], *live[before]) || same_in(pair.scope, *live[before], *asked[after]);
   });
   common.emplace_back(live.size(), asked.size());
 
@@ -165,10 +156,10 @@ bool is_left_over(const Live& live, const Ruleset& asked) {
 Difference diff(const Live& live, const Ruleset& asked) {
   Difference difference;
   difference.backend = live.backend;
-  for_each_pair(live, asked, [&](Families scope, const Key& key, const Pair& pair) {
-    if (equal_pair(scope, key, pair)) return;
-    difference.chains.push_back({scope, key.table, key.name, chain_missing(key, pair), chain_extra(pair),
-                                 drops(scope, pair), is_dormant(pair), lines(scope, pair)});
+  for_each_pair(live, asked, [&](const Key& key, const Pair& pair) {
+    if (equal_pair(key, pair)) return;
+    difference.chains.push_back({pair.scope, key.table, key.name, chain_missing(key, pair), chain_extra(pair),
+                                 drops(pair), is_dormant(pair), lines(pair)});
   });
   if (is_left_over(live, asked)) difference.tables = live.own_tables;
   if (!asked.rules.empty()) warn_of_earlier(live, difference.warnings);
@@ -177,8 +168,7 @@ Difference diff(const Live& live, const Ruleset& asked) {
 
 bool equal(const Live& live, const Ruleset& asked) {
   bool all = !is_left_over(live, asked);
-  for_each_pair(live, asked,
-                [&](Families scope, const Key& key, const Pair& pair) { all = all && equal_pair(scope, key, pair); });
+  for_each_pair(live, asked, [&](const Key& key, const Pair& pair) { all = all && equal_pair(key, pair); });
   return all;
 }
 
