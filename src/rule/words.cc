@@ -3,6 +3,8 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "model/printable.h"
 
 namespace sidetrack {
@@ -24,6 +26,27 @@ std::string hex(std::string_view bytes) {
   std::string text;
   for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   return text;
+}
+
+std::optional<std::string> bit_names(std::uint32_t bits, BitNames names, std::string_view between) {
+  std::string text;
+  for (const std::string_view name : names) {
+    const bool is_set = (bits & 1) != 0;
+    if (is_set && name.empty()) return {};
+    if (is_set) text.append(text.empty() ? "" : between).append(name);
+    bits >>= 1;
+  }
+  return bits == 0 ? std::optional(text) : std::nullopt;
+}
+
+std::optional<std::uint32_t> read_bits(std::string_view list, BitNames names) {
+  std::uint32_t bits = 0;
+  for (const std::string_view item : split_at_each(list, ',')) {
+    const auto found = std::ranges::find(names, item);
+    if (found == names.end()) return {};
+    bits |= 1U << (found - names.begin());
+  }
+  return bits;
 }
 
 std::optional<Masked> read_masked(std::string_view text) {

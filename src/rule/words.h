@@ -52,6 +52,11 @@ template <typename Number>
 [[nodiscard]] std::string in_quotes(std::string_view text);
 [[nodiscard]] std::string hex(std::string_view bytes);
 
+// Returns the names of the bits that are set, "SYN,ACK"; nothing if one of them has none. `names` has that of each bit,
+// the lowest first; an empty one is none.
+using BitNames = std::span<const std::string_view>;
+[[nodiscard]] std::optional<std::string> bit_names(std::uint32_t bits, BitNames names, std::string_view between = ",");
+
 // Reading: nothing for what is not understood, to the last character.
 
 // As strtoul(3) reads them: 80, 0x50, 0120.
@@ -83,6 +88,9 @@ template <typename Number>
     return Range<Number>{*first, *last};
   });
 }
+
+// Returns the bits of such names.
+[[nodiscard]] std::optional<std::uint32_t> read_bits(std::string_view list, BitNames names);
 
 struct Masked {
   std::uint32_t value = 0;

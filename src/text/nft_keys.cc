@@ -93,20 +93,14 @@ std::optional<LoadedKey> payload_of(const std::string& header, const std::string
   return {};
 }
 
-constexpr NamedValue fib_flags[] = {{{}, "saddr", NFTA_FIB_F_SADDR},
-                                    {{}, "daddr", NFTA_FIB_F_DADDR},
-                                    {{}, "mark", NFTA_FIB_F_MARK},
-                                    {{}, "iif", NFTA_FIB_F_IIF},
-                                    {{}, "oif", NFTA_FIB_F_OIF}};
-
 // fib daddr . iif type
 std::optional<LoadedKey> fib_of(const NftNode& key) {
   if (key.text(0) != "type") return {};
   LoadedKey loaded{Value::Of::fib, 0, 0, 4, ValueType::address_type, true};
   for (std::size_t i = 1; i < key.parts.size(); ++i) {
-    const auto* flag = std::ranges::find(fib_flags, key.text(i), &NamedValue::name);
+    const auto* flag = std::ranges::find(fib_flags, key.text(i));
     if (flag == std::end(fib_flags)) return {};
-    loaded.key |= flag->number;
+    loaded.key |= 1U << (flag - fib_flags);
   }
   return loaded;
 }

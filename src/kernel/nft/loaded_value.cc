@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <array>
 
+#include "rule/nft/fields.h"
+#include "rule/words.h"
+
 namespace sidetrack::nft {
 namespace {
 
@@ -136,23 +139,9 @@ std::optional<LoadedValue> of_exthdr(const RawExpression& e) {
 }  // namespace
 
 std::optional<std::string> fib_words(std::uint32_t flags) {
-  struct NamedFlag {
-    std::uint32_t bit;
-    const char* name;
-  };
-  constexpr NamedFlag names[] = {{NFTA_FIB_F_SADDR, "saddr"},
-                                 {NFTA_FIB_F_DADDR, "daddr"},
-                                 {NFTA_FIB_F_MARK, "mark"},
-                                 {NFTA_FIB_F_IIF, "iif"},
-                                 {NFTA_FIB_F_OIF, "oif"}};
-  std::string words;
-  for (const NamedFlag& each : names) {
-    if ((flags & each.bit) == 0) continue;
-    words += (words.empty() ? "fib " : " . ") + std::string(each.name);
-    flags &= ~each.bit;
-  }
-  if (flags != 0 || words.empty()) return {};
-  return words;
+  const auto names = bit_names(flags, fib_flags, " . ");
+  if (!names || names->empty()) return {};
+  return "fib " + *names;
 }
 
 std::optional<LoadedValue> loaded_value(const RawExpression& e, std::optional<Family> family) {

@@ -71,31 +71,12 @@ constexpr NamedValue named_values[] = {{Value::Of::meta, NFT_META_PKTTYPE, PACKE
                                        {Value::Of::meta, NFT_META_TIME_DAY, 5, "\"Friday\""},
                                        {Value::Of::meta, NFT_META_TIME_DAY, 6, "\"Saturday\""}};
 
-struct NamedBit {
-  std::uint32_t bit;
-  const char* name;
-};
-constexpr NamedBit statuses[] = {{IPS_EXPECTED, "expected"},   {IPS_SEEN_REPLY, "seen-reply"}, {IPS_ASSURED, "assured"},
-                                 {IPS_CONFIRMED, "confirmed"}, {IPS_SRC_NAT, "snat"},          {IPS_DST_NAT, "dnat"},
-                                 {IPS_DYING, "dying"}};
-
-constexpr NamedBit tcp_flag_names[] = {{1, "fin"},  {2, "syn"},  {4, "rst"},  {8, "psh"},
-                                       {16, "ack"}, {32, "urg"}, {64, "ecn"}, {128, "cwr"}};
-
-constexpr NamedBit event_bits[] = {{1, "new"},      {2, "related"},    {4, "destroy"}, {8, "reply"},
-                                   {16, "assured"}, {32, "protoinfo"}, {64, "helper"}, {128, "mark"},
-                                   {256, "seqadj"}, {512, "secmark"},  {1024, "label"}};
-
-// "syn | ack"; nothing if bits are left that have no name.
-std::optional<std::string> bit_names(std::uint32_t bits, std::span<const NamedBit> names, const char* between) {
-  std::string text;
-  for (const NamedBit& each : names) {
-    if ((bits & each.bit) == 0) continue;
-    text += (text.empty() ? "" : between) + std::string(each.name);
-    bits &= ~each.bit;
-  }
-  return bits == 0 ? std::optional(text) : std::nullopt;
-}
+// By IPS_…_BIT, TH_…, IPCT_….
+constexpr std::string_view statuses[] = {"expected", "seen-reply", "assured", "confirmed", "snat",
+                                         "dnat",     "",           "",        "",          "dying"};
+constexpr std::string_view tcp_flag_names[] = {"fin", "syn", "rst", "psh", "ack", "urg", "ecn", "cwr"};
+constexpr std::string_view event_names[] = {"new",    "related", "destroy", "reply",   "assured", "protoinfo",
+                                            "helper", "mark",    "seqadj",  "secmark", "label"};
 
 const HeaderField* header_field(const Value& value, std::uint32_t mask, Families families,
                                 std::optional<Protocol> protocol) {
@@ -113,7 +94,7 @@ std::optional<std::string> status_names(const Value& value, std::span<const Boun
                          number_of(value, value.xor_value) == 0 && number_of(value, bounds.front().first) == 0 &&
                          bounds.front().first == bounds.front().second;
   if (!asks_bits) return {};
-  return bit_names(number_of(value, value.mask), statuses, ",");
+  return bit_names(number_of(value, value.mask), statuses);
 }
 
 bool is_text(const Value& value) {
@@ -170,7 +151,7 @@ std::string one(const Value& value, const std::string& bytes, const HeaderField*
 }  // namespace
 
 std::string event_words(std::uint32_t events) {
-  return bit_names(events, event_bits, ",").value_or(fmt::format("{:#x}", events));
+  return bit_names(events, event_names).value_or(fmt::format("{:#x}", events));
 }
 
 std::string test_words(const Value& value, std::span<const Bounds> bounds, bool negated, Families families,

@@ -173,25 +173,18 @@ std::vector<Answer> AddressTypeMatch::answers(const PacketAtHook& packet) const 
 }
 
 std::string AddressTypeMatch::to_iptables() const {
-  std::string names;
-  for (std::size_t i = 0; i < std::size(type_names); ++i) {
-    if ((types >> i & 1) != 0) names += (names.empty() ? "" : ",") + std::string(type_names[i]);
-  }
-  std::string text =
-      fmt::format("-m addrtype {}--{}-type {}", exclamation(negated), end == End::source ? "src" : "dst", names);
+  std::string text = fmt::format("-m addrtype {}--{}-type {}", exclamation(negated), end == End::source ? "src" : "dst",
+                                 bit_names(types, type_names).value_or(""));
   if (limit) text += fmt::format(" {}", limit_options[static_cast<std::size_t>(*limit)]);
   return text;
 }
 
 std::optional<Match> AddressTypeMatch::from_iptables(const MatchOption& option) {
   if (option.name != "--src-type" && option.name != "--dst-type") return {};
-  AddressTypeMatch match{option.name == "--src-type" ? End::source : End::destination, 0, option.negated};
-  for (const std::string_view item : split_at_each(option.value, ',')) {
-    const auto* found = std::ranges::find(type_names, item);
-    if (found == std::end(type_names)) return {};
-    match.types = static_cast<std::uint16_t>(match.types | 1U << (found - std::begin(type_names)));
-  }
-  return match;
+  const auto types = read_bits(option.value, type_names);
+  if (!types) return {};
+  return AddressTypeMatch{option.name == "--src-type" ? End::source : End::destination,
+                          static_cast<std::uint16_t>(*types), option.negated};
 }
 
 xt::Sources AddressTypeMatch::sources() {

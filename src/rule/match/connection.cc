@@ -53,10 +53,7 @@ std::string words_of(const AddressRange& range) {
 }
 
 std::string status_list(unsigned status) {
-  std::string text;
-  for (std::size_t i = 0; i < std::size(status_words); ++i) {
-    if ((status >> i & 1) != 0) text += (text.empty() ? "" : ",") + std::string(status_words[i]);
-  }
+  const std::string text = bit_names(status, status_words).value_or("");
   return text.empty() ? "NONE" : text;
 }
 

@@ -17,32 +17,15 @@ namespace {
 constexpr xt::Spec<xt_tcp> flags_spec{"tcp", 0};
 constexpr std::uint8_t fin = 0x01, syn = 0x02, rst = 0x04, psh = 0x08, ack = 0x10, urg = 0x20, ece = 0x40, cwr = 0x80;
 
-struct NamedFlag {
-  std::uint8_t bit;
-  std::string_view name;
-};
-// In the order in which iptables lists them; it has no names for ECE and CWR.
-constexpr NamedFlag all_flags[] = {{fin, "FIN"}, {syn, "SYN"}, {rst, "RST"}, {psh, "PSH"},
-                                   {ack, "ACK"}, {urg, "URG"}, {ece, "ECE"}, {cwr, "CWR"}};
+// By their bits, which is how iptables lists them; it has no names for ECE and CWR.
+constexpr std::string_view all_flags[] = {"FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"};
 
-std::string flag_names(std::uint8_t bits) {
-  std::string text;
-  for (const NamedFlag& each : all_flags) {
-    if ((bits & each.bit) != 0) text += (text.empty() ? "" : ",") + std::string(each.name);
-  }
-  return text.empty() ? "NONE" : text;
-}
+std::string flag_names(std::uint8_t bits) { return bits == 0 ? "NONE" : *bit_names(bits, all_flags); }
 
-std::optional<std::uint8_t> read_flags(std::string_view list) {
-  if (list == "NONE") return std::uint8_t{0};
-  if (list == "ALL") return static_cast<std::uint8_t>(fin | syn | rst | psh | ack | urg);
-  std::uint8_t bits = 0;
-  for (const std::string_view item : split_at_each(list, ',')) {
-    const auto* found = std::ranges::find(all_flags, item, &NamedFlag::name);
-    if (found == std::end(all_flags)) return {};
-    bits |= found->bit;
-  }
-  return bits;
+std::optional<std::uint32_t> read_flags(std::string_view list) {
+  if (list == "NONE") return 0;
+  if (list == "ALL") return fin | syn | rst | psh | ack | urg;
+  return read_bits(list, all_flags);
 }
 
 // Holds what is known of a packet's flags by the place that it has in its connection: the first packet has SYN alone,
@@ -83,7 +66,7 @@ std::optional<Match> TcpFlagsMatch::from_iptables(const MatchOption& option) {
   const auto mask = read_flags(option.value.substr(0, space));
   const auto flags = read_flags(option.value.substr(space + 1));
   if (!mask || !flags) return {};
-  return TcpFlagsMatch{*mask, *flags, option.negated};
+  return TcpFlagsMatch{static_cast<std::uint8_t>(*mask), static_cast<std::uint8_t>(*flags), option.negated};
 }
 
 xt::Sources TcpFlagsMatch::sources() { return {}; }  // PortMatch has that of tcp

@@ -41,6 +41,9 @@ inline const Field& port_field(End end) { return fields[end == End::destination 
 // The flags of TCP. They are read where the rule asks for the protocol.
 inline constexpr PayloadLoad tcp_flags{NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1};
 
+// What nft calls the flags of fib, NFTA_FIB_F_…, the lowest first.
+inline constexpr std::string_view fib_flags[] = {"saddr", "daddr", "mark", "iif", "oif"};
+
 // Compares an address field with a CIDR: as many whole bytes as the prefix has, or all and the prefix's bits.
 void compare_prefix(const AddressRange& range, const Field& field, bool negated, std::vector<Expression>& expressions);
 

@@ -343,13 +343,10 @@ Words checksum_words(const xt_CHECKSUM_info& info) {
 
 // " --ctevents new,mark"
 Words events(const char* option, std::uint32_t bits) {
-  constexpr NamedBit kinds[] = {{1 << 0, "new"},        {1 << 1, "related"},   {1 << 2, "destroy"}, {1 << 3, "reply"},
-                                {1 << 4, "assured"},    {1 << 5, "protoinfo"}, {1 << 6, "helper"},  {1 << 7, "mark"},
-                                {1 << 8, "natseqinfo"}, {1 << 9, "secmark"}};
-  Words names = options_of(bits, kinds);
-  if (!names || names->empty()) return names;
-  std::ranges::replace(names->begin() + 1, names->end(), ' ', ',');
-  return fmt::format(" {}{}", option, *names);
+  constexpr std::string_view kinds[] = {"new",       "related", "destroy", "reply",      "assured",
+                                        "protoinfo", "helper",  "mark",    "natseqinfo", "secmark"};
+  const Words names = bit_names(bits, kinds);
+  return names && !names->empty() ? fmt::format(" {} {}", option, *names) : names;
 }
 
 // Writes what CtZone is not.
