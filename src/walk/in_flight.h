@@ -85,9 +85,7 @@ struct WalkState : PacketState {
     trace.outcome.kind = kind;
     trace.outcome.at = now.destination;
     trace.outcome.why = std::move(why);
-    const bool arrives =
-        kind == Outcome::Kind::lands || kind == Outcome::Kind::leaves || kind == Outcome::Kind::forwarded;
-    if (arrives) trace.outcome.source = new_source();
+    if (trace.outcome.arrives()) trace.outcome.source = new_source();
   }
 
   [[nodiscard]] std::optional<Address> new_source() const {

@@ -16,6 +16,14 @@ std::string by_rule(const Trace& trace) {
   return trace.decisive.empty() ? "" : ", by " + rule_of(trace.steps[trace.decisive.back()]);
 }
 
+// The outcome of a first packet whose later ones, or their answers, end elsewhere.
+Outcome ends_elsewhere(Outcome outcome, const char* which, const Outcome& end) {
+  const bool known = end.kind != Outcome::Kind::unknown;
+  outcome.answers = known ? Outcome::Answers::lost : Outcome::Answers::unknown;
+  outcome.answers_why = known ? fmt::format("{} end elsewhere: {}", which, sentence(end)) : end.why;
+  return outcome;
+}
+
 }  // namespace
 
 void PacketWalk::conntrack() {
@@ -97,9 +105,7 @@ bool PacketWalk::first_packet() {
     // An answer came before a later packet does, and may have changed the mark.
     walk.has_ended_ = true;
     PacketWalk answer = walk.answer_to(*packet_.first);
-    const bool answered = packet_.first->kind == Outcome::Kind::lands || packet_.first->kind == Outcome::Kind::leaves ||
-                          packet_.first->kind == Outcome::Kind::forwarded;
-    if (answered) answer.run();
+    if (packet_.first->arrives()) answer.run();
     packet_.seen = answer.seen();
     if (answer.seen()) return false;
     packet_.now.connmark = answer.packet_.now.connmark;
@@ -145,8 +151,7 @@ std::optional<Outcome> PacketWalk::with_answers() {
   };
   const bool lands = outcome.kind == Outcome::Kind::lands;
   const bool forwarded = outcome.kind == Outcome::Kind::forwarded;
-  if (!lands && !forwarded && outcome.kind != Outcome::Kind::leaves) return outcome;
-  if (asked_.state != ConnectionState::new_) return outcome;
+  if (!outcome.arrives() || asked_.state != ConnectionState::new_) return outcome;
   has_ended_ = true;
   if (!checkpoint({})) return {};
   const PacketAtHook& now = packet_.now;
@@ -241,11 +246,7 @@ std::optional<Outcome> PacketWalk::with_later_packets(Outcome outcome, std::opti
   later.run();
   if (later.seen()) return {};
   const Outcome& end = later.trace().outcome;
-  if (same_place(end, outcome)) return outcome;
-  const bool known = end.kind != Outcome::Kind::unknown;
-  outcome.answers = known ? Outcome::Answers::lost : Outcome::Answers::unknown;
-  outcome.answers_why = known ? "the later packets of its connection end elsewhere: " + sentence(end) : end.why;
-  return outcome;
+  return same_place(end, outcome) ? outcome : ends_elsewhere(outcome, "the later packets of its connection", end);
 }
 
 std::optional<Outcome> PacketWalk::with_later_answers(Outcome outcome, const PacketWalk& first,
@@ -258,11 +259,8 @@ std::optional<Outcome> PacketWalk::with_later_answers(Outcome outcome, const Pac
   if (later.seen()) return {};
   connmark = later.packet_.now.connmark;
   const Outcome& end = later.trace().outcome;
-  if (end.kind == first.trace().outcome.kind) return outcome;
-  const bool known = end.kind != Outcome::Kind::unknown;
-  outcome.answers = known ? Outcome::Answers::lost : Outcome::Answers::unknown;
-  outcome.answers_why = known ? "those after the first one end elsewhere: " + sentence(end) : end.why;
-  return outcome;
+  const bool is_same = end.kind == first.trace().outcome.kind;
+  return is_same ? outcome : ends_elsewhere(outcome, "those after the first one", end);
 }
 
 PacketWalk PacketWalk::answer_to(const Outcome& outcome, AnswerPlace place) const {

@@ -81,9 +81,8 @@ std::vector<DiscoveryPacket> packets_of_discovery(const PodView& pod, const Inte
 }  // namespace
 
 void PacketWalk::look_for_neighbour() {
-  const Outcome::Kind kind = packet_.trace.outcome.kind;
-  const bool goes_on = kind == Outcome::Kind::leaves || kind == Outcome::Kind::forwarded;
-  if (!goes_on && kind != Outcome::Kind::lands) return;
+  if (!packet_.trace.outcome.arrives()) return;
+  const bool goes_on = packet_.trace.outcome.kind != Outcome::Kind::lands;
   const std::string device = goes_on ? packet_.trace.outcome.interface : asked_.interface;
   if (device.empty() || device == "lo" || (!goes_on && asked_.direction != Direction::in)) return;
   const std::string& reason = why_no_neighbour(device);
