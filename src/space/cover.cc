@@ -9,6 +9,7 @@
 
 #include "space/forwarded.h"
 #include "walk/forwarded_dns.h"
+#include "walk/route.h"
 
 namespace sidetrack::space {
 namespace {

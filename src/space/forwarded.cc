@@ -6,6 +6,7 @@
 
 #include "model/ports.h"
 #include "walk/forwarded_dns.h"
+#include "walk/route.h"
 
 namespace sidetrack::space {
 namespace {

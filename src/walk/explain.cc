@@ -21,13 +21,17 @@ namespace {
 
 constexpr std::size_t after_too_many = 20;  // paths of each further packet
 
-Outcome too_many_paths(const Packet& asked, FamilyRules& rules) {
+Outcome not_known(const Packet& asked, std::string why, std::string_view subject) {
   Outcome outcome;
   outcome.kind = Outcome::Kind::unknown;
   outcome.at = {*asked.destination, asked.destination_port};
-  outcome.why = fmt::format("where it ends: more than {} possible paths", rules.most_paths());
-  outcome.subject = too_many_ways;
+  outcome.why = std::move(why);
+  outcome.subject = subject;
   return outcome;
+}
+
+Outcome too_many_paths(const Packet& asked, FamilyRules& rules) {
+  return not_known(asked, fmt::format("where it ends: more than {} possible paths", rules.most_paths()), too_many_ways);
 }
 
 // ---- All walks together
@@ -78,11 +82,8 @@ std::string answers_words(const Outcome& outcome) {
 // The interface by which a packet from outside comes in: that of its destination, else the one of the default route.
 std::string entrance(const PodView& pod, const Address& destination) {
   if (const auto name = interface_of(pod, destination)) return *name;
-  const AddressRange anywhere = AddressRange::prefix(Address::any(destination.family), 0);
-  const auto found = std::ranges::find_if(pod.routes, [&](const Route& route) {
-    return route.to == anywhere && route.table == main_table && route.kind == Route::Kind::unicast;
-  });
-  return found != pod.routes.end() ? found->device : pod.interfaces.back().name;
+  const Route* out = default_route(pod, destination.family);
+  return out != nullptr ? out->device : pod.interfaces.back().name;
 }
 
 // The packet with everything filled in that the kernel, or the network, would have chosen. Throws usage for what cannot
@@ -206,12 +207,9 @@ Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> li
       ends = {trace.outcome, outcome};
       const Parting parting(made, forks.made());
       cut(trace, parting.one.steps);
-      const std::string why = parting.words(sentence(end_of_way(trace.outcome)), sentence(end_of_way(outcome)));
-      trace.outcome = {};
-      trace.outcome.kind = Outcome::Kind::unknown;
-      trace.outcome.at = {*asked.destination, asked.destination_port};
-      trace.outcome.why = why;
-      trace.outcome.subject = parting.one.subject;
+      trace.outcome =
+          not_known(asked, parting.words(sentence(end_of_way(trace.outcome)), sentence(end_of_way(outcome))),
+                    parting.one.subject);
     } else if (with_answers && !answered) {
       trace.outcome = outcome;
       answered = true;

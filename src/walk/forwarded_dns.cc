@@ -9,6 +9,7 @@
 #include "mesh/catalogue.h"
 #include "model/ports.h"
 #include "walk/explain.h"
+#include "walk/route.h"
 
 namespace sidetrack {
 namespace {
@@ -69,14 +70,6 @@ std::string text(const LostReplies& lost) {
       "replies to DNS queries that come in by {} are lost: `{}`: {}; add --track-forwarded-dns with -k {} if hosts "
       "behind it are to get them",
       lost.interface, lost.packet, lost.why, lost.interface);
-}
-
-const Route* default_route(const PodView& pod, Family family) {
-  const auto found = std::ranges::find_if(pod.routes, [&](const Route& route) {
-    return route.to == AddressRange::prefix(Address::any(family), 0) && route.table == main_table &&
-           route.kind == Route::Kind::unicast;
-  });
-  return found == pod.routes.end() ? nullptr : &*found;
 }
 
 bool leads_behind(const PodView& pod, Family family, const std::string& interface) {

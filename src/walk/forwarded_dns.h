@@ -21,9 +21,6 @@ struct LostReplies {
 };
 [[nodiscard]] std::string text(const LostReplies& lost);  // one line
 
-// Of table main; nullptr: there is none.
-[[nodiscard]] const Route* default_route(const PodView& pod, Family family);
-
 // Whether hosts behind the pod may be reached by the interface: it is not that of the default route.
 [[nodiscard]] bool leads_behind(const PodView& pod, Family family, const std::string& interface);
 

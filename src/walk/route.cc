@@ -147,6 +147,14 @@ RouteLookup route(const PodView& pod, const RouteKey& key) {
   return found;
 }
 
+const Route* default_route(const PodView& pod, Family family) {
+  const auto found = std::ranges::find_if(pod.routes, [&](const Route& route) {
+    return route.to == AddressRange::prefix(Address::any(family), 0) && route.table == main_table &&
+           route.kind == Route::Kind::unicast;
+  });
+  return found == pod.routes.end() ? nullptr : &*found;
+}
+
 std::string ip_words(const RouteLookup& route) {
   const bool is_route =
       route.route != nullptr && (route.kind != RouteLookup::Kind::unknown || route.route->kind == Route::Kind::unknown);

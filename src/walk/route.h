@@ -51,6 +51,9 @@ struct RouteLookup {
 
 [[nodiscard]] RouteLookup route(const PodView& pod, const RouteKey& key);
 
+// Of table main; nullptr: there is none.
+[[nodiscard]] const Route* default_route(const PodView& pod, Family family);
+
 // What decided, as ip(8) has it: "ip route unreachable 10.0.0.0/8 table main". Empty if nothing did.
 [[nodiscard]] std::string ip_words(const RouteLookup& route);
 // "no route to 10.0.0.1 (ip route unreachable 10.0.0.0/8 table main)"
