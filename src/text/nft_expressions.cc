@@ -619,30 +619,18 @@ class RuleMaker {
 
 // ---- Chains.
 
-struct NamedHook {
-  std::string_view name;
-  Hook hook;
-};
-constexpr NamedHook named_hooks[] = {{"prerouting", Hook::prerouting},
-                                     {"input", Hook::input},
-                                     {"forward", Hook::forward},
-                                     {"output", Hook::output},
-                                     {"postrouting", Hook::postrouting},
-                                     {"ingress", Hook::ingress},
-                                     {"egress", Hook::egress}};
-
 KernelChain chain_of(const NftTable& listed, const NftChain& chain, MadeTable& made) {
   KernelChain result;
   result.name = chain.name;
   result.devices = chain.devices;
   if (!chain.hook.empty()) {
-    const auto* hook = std::ranges::find(named_hooks, chain.hook, &NamedHook::name);
+    const auto hook = hook_called(chain.hook);
     const auto type = type_named(chain.type);
-    if (hook == std::end(named_hooks) || !type)
+    if (!hook || !type)
       throw Error(ExitCode::usage,
                   fmt::format("{}: the chain {} is of type {} at the hook {}: expected those of nft", listed.source,
                               excerpt(chain.name), excerpt(chain.type), excerpt(chain.hook)));
-    result.hook = HookPoint{hook->hook, chain.priority, *type, {}};
+    result.hook = HookPoint{*hook, chain.priority, *type, {}};
     if (chain.drops) result.policy = Verdict::drop;
   }
   for (const NftRule& rule : chain.rules) result.rules.push_back(RuleMaker(listed, made).make(rule));

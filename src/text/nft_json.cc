@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "kernel/nft/names.h"
 #include "model/error.h"
 #include "model/printable.h"
 #include "model/scan.h"
@@ -248,7 +249,7 @@ class JsonReader {
 
  private:
   void take(const std::string& kind, const json& object, const std::string& source) {
-    const auto family = nft_family(text_in(object, "family"));
+    const auto family = nft::family_named(text_in(object, "family"));
     const std::string name = text_in(object, "name");
     if (!family) return;  // "metainfo"
     NftTable& table = in_table({*family, kind == "table" ? name : text_in(object, "table")}, source);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "kernel/nft/names.h"
 #include "kernel/nft/nf_tables.h"
 #include "model/address.h"
 #include "model/scan.h"
@@ -556,7 +557,7 @@ class TableReader {
     prefix_.assign(head.begin(), table);
     if (!prefix_.empty() && (prefix_.back().text == "add" || prefix_.back().text == "create")) prefix_.pop_back();
     made_.has_end = false;
-    made_.key = {*nft_family(head.size() == before + 4 ? std::string_view(head[before + 1].text) : "ip"),
+    made_.key = {*nft::family_named(head.size() == before + 4 ? std::string_view(head[before + 1].text) : "ip"),
                  head[head.size() - 2].text};
     while (!lines_.empty() && !opens_nft_table(lines_.front().text)) {
       const NftTokens tokens = line();
@@ -755,7 +756,7 @@ bool opens_nft_table(std::string_view line) {
   const NftTokens tokens = nft_tokens(line);
   const std::size_t size = tokens.size();
   if (size < 3 || tokens[size - 1].quoted || tokens[size - 1].text != "{") return false;
-  if (size >= 4 && tokens[size - 4].text == "table") return nft_family(tokens[size - 3].text).has_value();
+  if (size >= 4 && tokens[size - 4].text == "table") return nft::family_named(tokens[size - 3].text).has_value();
   return size == 3 && tokens[0].text == "table";
 }
 

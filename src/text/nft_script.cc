@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "kernel/nft/names.h"
 #include "kernel/nft/nf_tables.h"
 #include "model/scan.h"
 #include "text/nft_lines.h"
@@ -164,7 +165,7 @@ std::optional<NftScript::Command> NftScript::command_in(Tokens tokens) const {
     Command command{has_verb ? unquoted(tokens, i) : "add", has_kind ? kind : "rule"};
     command.tokens = tokens.subspan(i);
     command.rest = tokens.subspan(i + (has_verb ? 1U : 0U) + (has_kind ? 1U : 0U));
-    const auto family = nft_family(unquoted(command.rest, 0));
+    const auto family = nft::family_named(unquoted(command.rest, 0));
     command.family = family.value_or(NFPROTO_IPV4);
     if (kind == "ruleset") return command.verb == "flush" && is_first ? std::optional(command) : std::nullopt;
     if (family) command.rest = command.rest.subspan(1);

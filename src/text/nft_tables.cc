@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "text/nft_tables.h"
 
-#include <linux/netfilter.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -38,15 +36,6 @@ void mark_changing_sets(NftTable& table) {
       for (const NftStatement& each : rule.statements) mark(each.words);
     }
   }
-}
-
-std::optional<std::uint8_t> nft_family(std::string_view name) {
-  static constexpr std::pair<std::string_view, std::uint8_t> families[] = {
-      {"ip", NFPROTO_IPV4}, {"ip6", NFPROTO_IPV6},      {"inet", NFPROTO_INET},
-      {"arp", NFPROTO_ARP}, {"bridge", NFPROTO_BRIDGE}, {"netdev", NFPROTO_NETDEV}};
-  const auto* found = std::ranges::find(families, name, &std::pair<std::string_view, std::uint8_t>::first);
-  if (found == std::end(families)) return {};
-  return found->second;
 }
 
 }  // namespace sidetrack

@@ -98,7 +98,4 @@ struct NftTable {
 // Marks the sets to which rules of the table add elements: nft 1.0.6 writes no flag for them in JSON.
 void mark_changing_sets(NftTable& table);
 
-// Returns nothing for what is no family of nft.
-[[nodiscard]] std::optional<std::uint8_t> nft_family(std::string_view name);
-
 }  // namespace sidetrack

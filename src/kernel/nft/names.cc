@@ -13,16 +13,21 @@ namespace {
 
 constexpr std::string_view hooks[] = {"prerouting", "input", "forward", "output", "postrouting", "ingress", "egress"};
 
+using NamedFamily = std::pair<std::string_view, std::uint8_t>;
+constexpr NamedFamily nft_families[] = {{"inet", NFPROTO_INET}, {"ip", NFPROTO_IPV4},       {"ip6", NFPROTO_IPV6},
+                                        {"arp", NFPROTO_ARP},   {"netdev", NFPROTO_NETDEV}, {"bridge", NFPROTO_BRIDGE}};
+
 }  // namespace
 
 std::string text(const TableKey& table) {
-  static constexpr std::pair<std::uint8_t, const char*> families[] = {
-      {NFPROTO_INET, "inet"}, {NFPROTO_IPV4, "ip"},       {NFPROTO_IPV6, "ip6"},
-      {NFPROTO_ARP, "arp"},   {NFPROTO_NETDEV, "netdev"}, {NFPROTO_BRIDGE, "bridge"},
-  };
-  const auto* found = std::ranges::find(families, table.family, &std::pair<std::uint8_t, const char*>::first);
-  if (found == std::end(families)) return fmt::format("family {} {}", table.family, table.name);
-  return fmt::format("{} {}", found->second, table.name);
+  const auto* found = std::ranges::find(nft_families, table.family, &NamedFamily::second);
+  if (found == std::end(nft_families)) return fmt::format("family {} {}", table.family, table.name);
+  return fmt::format("{} {}", found->first, table.name);
+}
+
+std::optional<std::uint8_t> family_named(std::string_view name) {
+  const auto* found = std::ranges::find(nft_families, name, &NamedFamily::first);
+  return found != std::end(nft_families) ? std::optional(found->second) : std::nullopt;
 }
 
 // NF_NETDEV_INGRESS and NF_NETDEV_EGRESS are 0 and 1, NF_ARP_IN and NF_ARP_OUT, too; NF_INET_INGRESS is 5.
@@ -41,6 +46,11 @@ std::optional<ChainType> type_named(std::string_view wanted) {
   const auto* found = std::ranges::find(all_chain_types, wanted, [](ChainType type) { return name(type); });
   if (found == std::end(all_chain_types)) return std::nullopt;
   return *found;
+}
+
+std::optional<Hook> hook_called(std::string_view name) {
+  const auto* found = std::ranges::find(hooks, name);
+  return found != std::end(hooks) ? std::optional(static_cast<Hook>(found - hooks)) : std::nullopt;
 }
 
 std::string hook_text(const HookPoint& point) {

@@ -14,7 +14,10 @@ namespace sidetrack::nft {
 
 // A hook as the kernel numbers it (NF_INET_PRE_ROUTING …), and as nft names it.
 [[nodiscard]] std::uint32_t hook_number(Hook hook);
-[[nodiscard]] std::string hook_text(const HookPoint& point);  // "type nat hook output priority -100"
+[[nodiscard]] std::string hook_text(const HookPoint& point);           // "type nat hook output priority -100"
+[[nodiscard]] std::optional<Hook> hook_called(std::string_view name);  // "output"
+// NFPROTO_INET of "inet"; nothing for what is no family of nft.
+[[nodiscard]] std::optional<std::uint8_t> family_named(std::string_view name);
 
 // The other way; `family` is that of the table (NFPROTO_…). Nothing for what is no hook of a pod's packets.
 [[nodiscard]] std::optional<Hook> hook_of(std::uint8_t family, std::uint32_t number);
