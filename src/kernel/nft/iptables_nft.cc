@@ -29,26 +29,11 @@ struct IptablesTable {
   Table table;
   [[nodiscard]] TableKey key() const { return {nfproto(family), std::string(name(table))}; }
 };
-std::vector<IptablesTable> iptables_tables() {
-  std::vector<IptablesTable> all;
-  for (const Family family : {Family::ipv4, Family::ipv6}) {
-    for (const Table table : changed_tables) all.push_back({family, table});
-  }
-  return all;
-}
-
-// Those that are read besides, which only other programs write to.
-constexpr Table other_tables[] = {Table::filter, Table::security};
 
 std::optional<IptablesTable> iptables_table_of(const TableKey& key) {
-  if (key.family != NFPROTO_IPV4 && key.family != NFPROTO_IPV6) return std::nullopt;
-  const auto is_named = [&](Table table) { return key.name == name(table); };
-  const Family family = key.family == NFPROTO_IPV4 ? Family::ipv4 : Family::ipv6;
-  const auto* ours = std::ranges::find_if(all_tables, is_named);
-  if (ours != std::end(all_tables)) return IptablesTable{family, *ours};
-  const auto* other = std::ranges::find_if(other_tables, is_named);
-  if (other != std::end(other_tables)) return IptablesTable{family, *other};
-  return std::nullopt;
+  const auto table = table_named(key.name);
+  if (!table || (key.family != NFPROTO_IPV4 && key.family != NFPROTO_IPV6)) return std::nullopt;
+  return IptablesTable{key.family == NFPROTO_IPV4 ? Family::ipv4 : Family::ipv6, *table};
 }
 
 // ---- Reading.
@@ -257,17 +242,18 @@ Live iptables_live(const Dump& seen, const KnownSets& sets, const MeshRules& mes
 
 void change_iptables_nft(const Live& seen, const Ruleset& wanted, EqualRules equal, Transaction& transaction) {
   transaction.begin(BackendKind::iptables_nft);
-  for (const IptablesTable& place : iptables_tables()) {
+  const auto change = [&](const IptablesTable& place) {
     const bool used = !chains(wanted, place.table, place.family).empty();
-    if (!used && std::ranges::find(seen.own_tables, text(place.key())) != seen.own_tables.end()) {
-      transaction.delete_table(place.key());
-      continue;
-    }
+    if (!used && std::ranges::find(seen.own_tables, text(place.key())) != seen.own_tables.end())
+      return transaction.delete_table(place.key());
     if (used) require_awake(place, seen);
     const std::vector<ChainChange> changes = changes_of(seen, wanted, place, equal, transaction.mesh());
-    if (changes.empty()) continue;
+    if (changes.empty()) return;
     transaction.add_table(place.key());
     Writer(transaction, place, wanted).write(changes);
+  };
+  for (const Family family : {Family::ipv4, Family::ipv6}) {
+    for (const Table table : changed_tables) change({family, table});
   }
 }
 
