@@ -12,16 +12,13 @@
 #include "kernel/nft/codec.h"
 #include "kernel/nft/names.h"
 #include "kernel/nft/nfnetlink.h"
+#include "kernel/nft/raw_expression.h"
 #include "model/error.h"
 
 namespace sidetrack::nft {
 namespace {
 
-using netlink::Attributes;
-using netlink::network_order;
-using netlink::payload;
 using netlink::Socket;
-using netlink::string;
 
 using Filter = std::pair<int, std::string>;  // an attribute and its value
 
@@ -146,13 +143,6 @@ void read_rules(Socket& socket, KernelTable& table) {
 
 // ---- Sets.
 
-std::string bytes_of(const nlattr* data) {
-  const nlattr* value = Attributes(data).find(NFTA_DATA_VALUE);
-  if (value == nullptr) return {};
-  const auto bytes = payload(value);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 // The key before this one.
 std::string before(std::string key) {
   for (std::size_t i = key.size(); i-- > 0;) {
@@ -173,10 +163,10 @@ void take_element(const nlattr* nest, KernelSet& set) {
   for (const nlattr* attribute : Attributes(nest)) {
     switch (mnl_attr_get_type(attribute)) {
       case NFTA_SET_ELEM_KEY:
-        element.first = bytes_of(attribute);
+        element.first = value_in(attribute);
         break;
       case NFTA_SET_ELEM_KEY_END:
-        element.last = bytes_of(attribute);
+        element.last = value_in(attribute);
         break;
       case NFTA_SET_ELEM_DATA:
         if (const nlattr* verdict = Attributes(attribute).find(NFTA_DATA_VERDICT)) {

@@ -5,6 +5,13 @@
 
 namespace sidetrack::nft {
 
+std::string value_in(const nlattr* data) {
+  const nlattr* value = Attributes(data).find(NFTA_DATA_VALUE);
+  if (value == nullptr) return {};
+  const auto bytes = payload(value);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 RawExpression::RawExpression(const nlattr* nest) {
   for (const nlattr* part : Attributes(nest)) {
     switch (mnl_attr_get_type(part)) {
@@ -24,14 +31,6 @@ RawExpression::RawExpression(const nlattr* nest) {
         odd_ = true;
     }
   }
-}
-
-std::string RawExpression::data(int type) const {
-  if (!has(type)) return {};
-  const nlattr* value = Attributes(at(type)).find(NFTA_DATA_VALUE);
-  if (value == nullptr) return {};
-  const auto bytes = payload(value);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 std::string RawExpression::words() const {

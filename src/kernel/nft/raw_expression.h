@@ -24,6 +24,9 @@ constexpr std::uint32_t attributes(Types... types) {
   return (0U | ... | (1U << static_cast<unsigned>(types)));
 }
 
+// The bytes of NFTA_DATA_VALUE; empty if there is none.
+[[nodiscard]] std::string value_in(const nlattr* data);
+
 // Points into the bytes of its rule.
 class RawExpression {
  public:
@@ -41,7 +44,7 @@ class RawExpression {
   [[nodiscard]] std::uint32_t u32(int type) const { return has(type) ? network_order<std::uint32_t>(at(type)) : 0; }
   [[nodiscard]] std::uint64_t u64(int type) const { return has(type) ? network_order<std::uint64_t>(at(type)) : 0; }
   [[nodiscard]] std::string text(int type) const { return has(type) ? string(at(type)) : std::string(); }
-  [[nodiscard]] std::string data(int type) const;  // of NFTA_DATA_VALUE
+  [[nodiscard]] std::string data(int type) const { return has(type) ? value_in(at(type)) : std::string(); }
   [[nodiscard]] const nlattr* at(int type) const { return found_[static_cast<std::size_t>(type)]; }
 
   // All of it, for what is not understood: "limit [1:0000000000000005 2:…]"
