@@ -203,19 +203,15 @@ struct OpenTable {
   Edge end = Edge::shown;
   std::size_t last = 0;  // the chain that was asked for last: most lines are about that one, too
 
-  [[nodiscard]] LiveChain* find(std::string_view name) {
-    const auto found = std::ranges::find(chains, name, &LiveChain::name);
-    return found != chains.end() ? &*found : nullptr;
-  }
   [[nodiscard]] const LiveChain* find(std::string_view name) const {
     const auto found = std::ranges::find(chains, name, &LiveChain::name);
     return found != chains.end() ? &*found : nullptr;
   }
   LiveChain& chain(const std::string& chain_name) {
     if (last < chains.size() && chains[last].name == chain_name) return chains[last];
-    if (LiveChain* there = find(chain_name)) {
+    if (const LiveChain* there = find(chain_name)) {
       last = static_cast<std::size_t>(there - chains.data());
-      return *there;
+      return chains[last];
     }
     const auto [backend, family, table] = key;
     LiveChain& made = chains.emplace_back();
