@@ -6,7 +6,6 @@
 #include <linux/sock_diag.h>
 #include <netinet/tcp.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>

@@ -4,7 +4,6 @@
 #include <linux/netfilter.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 
 #include "kernel/nft/iptables_rule.h"

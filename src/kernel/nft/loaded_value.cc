@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "rule/nft/fields.h"
 #include "rule/words.h"

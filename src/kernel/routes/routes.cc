@@ -24,7 +24,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <optional>
 

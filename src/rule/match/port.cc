@@ -5,7 +5,6 @@
 #include <linux/netfilter/xt_multiport.h>
 #include <linux/netfilter/xt_tcpudp.h>
 
-#include <algorithm>
 #include <stdexcept>
 
 #include "rule/match/within.h"

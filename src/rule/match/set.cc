@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <linux/netfilter/xt_set.h>
 
-#include <algorithm>
-
 #include "model/printable.h"
 #include "rule/match/within.h"
 #include "rule/nft/comparison.h"

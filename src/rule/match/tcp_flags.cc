@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <linux/netfilter/xt_tcpudp.h>
 
-#include <algorithm>
-
 #include "rule/nft/comparison.h"
 #include "rule/nft/fields.h"
 #include "rule/nft/writer.h"

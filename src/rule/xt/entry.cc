@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <climits>  // ip_tables.h needs INT_MAX
 #include <optional>
 #include <stdexcept>
 
