@@ -6,12 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "rule/match.h"
 #include "space/chain_paths.h"
 #include "space/diagram.h"
 #include "space/known_steps.h"
 #include "space/states.h"
 #include "walk/explain.h"
-#include "walk/match.h"
 #include "walk/observer.h"
 
 namespace sidetrack::space {

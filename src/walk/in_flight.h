@@ -11,9 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "rule/match.h"
 #include "walk/addresses.h"
 #include "walk/explain.h"
-#include "walk/match.h"
+#include "walk/observer.h"
 
 namespace sidetrack {
 

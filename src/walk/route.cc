@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "walk/match.h"
 #include "walk/observer.h"
 
 namespace sidetrack {

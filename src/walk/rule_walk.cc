@@ -653,6 +653,14 @@ void name_chain(Step& step) {
   step.chain = step.in->name;
 }
 
+bool holds_observed(const Match& match, const PacketAtHook& packet) {
+  const bool is = holds(match, packet);
+  const Match* const asked = &match;
+  if (packet.observer != nullptr && is) packet.observer->match(match, packet);
+  if (packet.observer != nullptr && !is) packet.observer->no_match({&asked, 1}, packet);
+  return is;
+}
+
 Truth truth_of(const LiveRule& entry, const Match& match, const PacketAtHook& packet, const Live& live) {
   const auto* owner = std::get_if<OwnerMatch>(&match);
   const bool may_be_native = !entry.ours && live.backend == BackendKind::iptables_nft;
