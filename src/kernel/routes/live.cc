@@ -20,22 +20,19 @@ namespace {
 using netlink::host_order;
 using netlink::Message;
 
-PolicyRule::Action action_of(std::uint8_t action) {
-  switch (action) {
-    case FR_ACT_TO_TBL:
-      return PolicyRule::Action::lookup;
-    case FR_ACT_NOP:
-      return PolicyRule::Action::none;
-    case FR_ACT_BLACKHOLE:
-      return PolicyRule::Action::blackhole;
-    case FR_ACT_UNREACHABLE:
-      return PolicyRule::Action::unreachable;
-    case FR_ACT_PROHIBIT:
-      return PolicyRule::Action::prohibit;
-    default:  // goto
-      return PolicyRule::Action::unknown;
-  }
+// Returns what a number of the kernel stands for.
+template <typename Meaning, std::size_t size>
+Meaning meaning_of(unsigned number, const std::pair<unsigned, Meaning> (&known)[size], Meaning otherwise) {
+  const auto* found = std::ranges::find(known, number, &std::pair<unsigned, Meaning>::first);
+  return found != std::end(known) ? found->second : otherwise;
 }
+
+// Not goto.
+constexpr std::pair<unsigned, PolicyRule::Action> actions[] = {{FR_ACT_TO_TBL, PolicyRule::Action::lookup},
+                                                               {FR_ACT_NOP, PolicyRule::Action::none},
+                                                               {FR_ACT_BLACKHOLE, PolicyRule::Action::blackhole},
+                                                               {FR_ACT_UNREACHABLE, PolicyRule::Action::unreachable},
+                                                               {FR_ACT_PROHIBIT, PolicyRule::Action::prohibit}};
 
 // "1000-1000", of fib_rule_uid_range; "80", "80-90", of fib_rule_port_range.
 template <typename Range>
@@ -90,7 +87,7 @@ std::optional<ListedRule> policy_rule(const Message& message) {
   const auto ask_more = [&](const std::string& what) { rule.more += (rule.more.empty() ? "" : " ") + what; };
   rule.family = *family;
   rule.priority = 0;  // which is not listed
-  rule.action = action_of(header.action);
+  rule.action = meaning_of(header.action, actions, PolicyRule::Action::unknown);
   rule.inverted = (header.flags & FIB_RULE_INVERT) != 0;
   // A rule for an interface that is not there matches nothing, whatever else it says.
   if ((header.flags & (FIB_RULE_IIF_DETACHED | FIB_RULE_OIF_DETACHED)) != 0 && !rule.inverted) {
@@ -156,24 +153,10 @@ std::optional<ListedRule> policy_rule(const Message& message) {
   return live;
 }
 
-Route::Kind kind_of(unsigned char type) {
-  switch (type) {
-    case RTN_UNICAST:
-      return Route::Kind::unicast;
-    case RTN_LOCAL:
-      return Route::Kind::local;
-    case RTN_BLACKHOLE:
-      return Route::Kind::blackhole;
-    case RTN_UNREACHABLE:
-      return Route::Kind::unreachable;
-    case RTN_PROHIBIT:
-      return Route::Kind::prohibit;
-    case RTN_THROW:
-      return Route::Kind::throw_;
-    default:  // broadcast, multicast, anycast: what connections do there is not followed
-      return Route::Kind::unknown;
-  }
-}
+constexpr std::pair<unsigned, Route::Kind> kinds[] = {
+    {RTN_UNICAST, Route::Kind::unicast},     {RTN_LOCAL, Route::Kind::local},
+    {RTN_BLACKHOLE, Route::Kind::blackhole}, {RTN_UNREACHABLE, Route::Kind::unreachable},
+    {RTN_PROHIBIT, Route::Kind::prohibit},   {RTN_THROW, Route::Kind::throw_}};
 
 std::optional<Address> broadcast(const Message& message) {
   const auto& header = message.header<rtmsg>();
@@ -208,7 +191,10 @@ std::optional<ListedRoute> network_route(const Message& message) {
   const auto family = family_of(header.rtm_family);
   if (!family || (header.rtm_flags & (RTNH_F_DEAD | RTM_F_CLONED)) != 0) return {};
   ListedRoute live;
-  live.route.kind = header.rtm_src_len != 0 || header.rtm_tos != 0 ? Route::Kind::unknown : kind_of(header.rtm_type);
+  // What connections do with broadcast, multicast and anycast is not followed.
+  live.route.kind = header.rtm_src_len != 0 || header.rtm_tos != 0
+                        ? Route::Kind::unknown
+                        : meaning_of(header.rtm_type, kinds, Route::Kind::unknown);
   live.protocol = header.rtm_protocol;
   Address to = Address::any(*family);
   for (const nlattr* attribute : message.attributes<rtmsg>()) {
