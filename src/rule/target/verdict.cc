@@ -30,14 +30,10 @@ xt::Extension Verdict::to_xt(Family) const { xt::refuse(to_iptables()); }  // a 
 std::optional<Target> Verdict::from_xt(const xt::ExtensionView&, Family) { return {}; }
 
 void Verdict::to_nft(nft::RuleWriter& writer) const {
-  switch (kind) {
-    case Kind::accept:
-      return writer.add("accept", {nft::Decide{NF_ACCEPT, {}}});
-    case Kind::drop:
-      return writer.add("drop", {nft::Decide{NF_DROP, {}}});
-    case Kind::return_:
-      return writer.add("return", {nft::Decide{NFT_RETURN, {}}});
-  }
+  static constexpr std::pair<const char*, std::int32_t> verdicts[] = {
+      {"accept", NF_ACCEPT}, {"drop", NF_DROP}, {"return", NFT_RETURN}};
+  const auto& [word, number] = verdicts[static_cast<std::size_t>(kind)];
+  writer.add(word, {nft::Decide{number, {}}});
 }
 
 std::string Jump::to_iptables() const { return (is_goto ? "-g " : "-j ") + printable(chain); }
