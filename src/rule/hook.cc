@@ -8,20 +8,9 @@ namespace {
 
 // linux/netfilter_ipv4.h: NF_IP_PRI_RAW, _MANGLE, _NAT_DST, _FILTER, _SECURITY, _NAT_SRC.
 std::int32_t priority_of(Table table, Hook hook) {
-  switch (table) {
-    case Table::raw:
-      return -300;
-    case Table::mangle:
-      return -150;
-    case Table::nat:
-      return hook == Hook::input || hook == Hook::postrouting ? 100 : -100;
-    case Table::filter:
-    case Table::other:
-      return 0;
-    case Table::security:
-      return 50;
-  }
-  return 0;
+  constexpr std::int32_t priorities[] = {-300, -150, -100, 0, 50, 0};  // by Table
+  const bool of_sources = table == Table::nat && (hook == Hook::input || hook == Hook::postrouting);
+  return of_sources ? 100 : priorities[static_cast<std::size_t>(table)];
 }
 
 bool has_chain(Table table, Hook hook) {
