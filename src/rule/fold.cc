@@ -152,19 +152,16 @@ void add(std::vector<Folded>& chain, const Rule& original) {
   chain.back().rule.insert_at.reset();
 }
 
-Rule finish(Folded& folded) {
-  Rule rule = std::move(folded.rule);
-  normalize(rule);
-  return rule;
-}
-
 Ruleset fold_once(const Ruleset& ruleset) {
   Ruleset result;
   for (const Table table : all_tables) {
     for (const Chain& chain : chains(ruleset, table, Families::both())) {
       std::vector<Folded> folded;
       for (const Rule* rule : chain.rules) add(folded, *rule);
-      for (Folded& each : folded) result.rules.push_back(finish(each));
+      for (Folded& each : folded) {
+        normalize(each.rule);
+        result.rules.push_back(std::move(each.rule));
+      }
     }
   }
   narrow_to_reach(result);
