@@ -22,8 +22,6 @@ using Texts = std::span<const std::string_view>;
 
 constexpr int deepest = 32;
 
-bool is_one_of(std::string_view word, Texts words) { return std::ranges::find(words, word) != words.end(); }
-
 // ---- Tokens.
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,6 +26,9 @@ using NftTokens = std::vector<NftToken>;
 [[nodiscard]] NftTokens nft_tokens(std::string_view line);
 [[nodiscard]] std::string nft_words(std::span<const NftToken> tokens);
 
+[[nodiscard]] inline bool is_one_of(std::string_view word, std::span<const std::string_view> words) {
+  return std::ranges::find(words, word) != words.end();
+}
 [[nodiscard]] bool begins_nft_statement(std::string_view word);
 // Reads the statements of a rule that nft is given. What is not understood is kept as words.
 [[nodiscard]] NftRule read_nft_rule(std::span<const NftToken> tokens);

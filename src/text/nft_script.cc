@@ -23,10 +23,6 @@ constexpr std::string_view object_kinds[] = {"table",     "chain",   "rule",  "s
                                              "flowtable", "counter", "quota", "limit", "ct",  "secmark", "synproxy"};
 constexpr std::string_view last_words[] = {"accept", "drop", "return", "continue"};
 
-bool is_among(std::string_view word, std::span<const std::string_view> list) {
-  return std::ranges::find(list, word) != list.end();
-}
-
 // nft, /usr/sbin/nft, `nft, nft>
 bool is_nft(std::string_view word) {
   word.remove_prefix(std::min(word.find_first_not_of("`'\"$("), word.size()));
@@ -156,9 +152,9 @@ std::optional<NftScript::Command> NftScript::command_in(Tokens tokens) const {
   const std::size_t of_nft = words_of_nft(tokens);
   tokens = tokens.subspan(of_nft);
   for (std::size_t i = 0; i < std::min(tokens.size(), most_words_before_verb + 1); ++i) {
-    const bool has_verb = is_among(unquoted(tokens, i), change_verbs);
+    const bool has_verb = is_one_of(unquoted(tokens, i), change_verbs);
     const std::string_view kind = unquoted(tokens, has_verb ? i + 1 : i);
-    const bool has_kind = is_among(kind, object_kinds);
+    const bool has_kind = is_one_of(kind, object_kinds);
     const bool is_first = i == 0 || std::isdigit(static_cast<unsigned char>(tokens[0].text[0])) != 0;
     if (!has_kind && !(has_verb && of_nft > 0 && i == 0)) continue;  // nft add inet t c accept
     if (!has_verb && i > 0) continue;                                // table inet t
@@ -195,7 +191,7 @@ bool NftScript::goes_on(const std::string& text, bool is_open, const PastedLine&
   const NftTokens tokens = nft_tokens(text), more = nft_tokens(next.text);
   if (tokens.empty() || more.empty() || std::ranges::find(tokens, "rule", &NftToken::text) == tokens.end())
     return false;
-  if (is_among(unquoted(tokens, tokens.size() - 1), last_words)) return false;
+  if (is_one_of(unquoted(tokens, tokens.size() - 1), last_words)) return false;
   return begins_nft_statement(unquoted(more, 0)) || !is_whole_rule(text) || is_whole_rule(text + ' ' + next.text);
 }
 
@@ -328,7 +324,7 @@ bool NftScript::change_rule(NftTable& table, const Command& command) const {
   const auto at = static_cast<std::ptrdiff_t>(index.value_or(0));
   if (verb == "delete" || verb == "destroy") return chain.rules.erase(chain.rules.begin() + at), true;
   if (rest.empty()) return false;
-  const bool is_whole = !is_cut_ || is_among(unquoted(rest, rest.size() - 1), last_words);
+  const bool is_whole = !is_cut_ || is_one_of(unquoted(rest, rest.size() - 1), last_words);
   NftRule rule = is_whole ? read_nft_rule(rest) : opaque_nft_rule(nft_words(rest) + " [cut off]");
   rule.of_command = true;
   if (verb == "replace") return chain.rules[index.value_or(0)] = std::move(rule), true;
