@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "model/printable.h"
 
@@ -47,6 +48,13 @@ std::optional<std::uint32_t> read_bits(std::string_view list, BitNames names) {
     bits |= 1U << (found - names.begin());
   }
   return bits;
+}
+
+std::optional<AddressRange> network_with_mask(const Address& address, const Address& mask) {
+  int length = 0;
+  for (const std::uint8_t byte : mask.view()) length += std::popcount(byte);
+  const AddressRange range = AddressRange::prefix(address, length);
+  return range.mask() == mask ? std::optional(range) : std::nullopt;
 }
 
 std::optional<Masked> read_masked(std::string_view text) {

@@ -92,6 +92,9 @@ template <typename Number>
 // Returns the bits of such names.
 [[nodiscard]] std::optional<std::uint32_t> read_bits(std::string_view list, BitNames names);
 
+// Returns the network of an address with that mask; nothing if the mask has holes.
+[[nodiscard]] std::optional<AddressRange> network_with_mask(const Address& address, const Address& mask);
+
 struct Masked {
   std::uint32_t value = 0;
   std::uint32_t mask = all_bits;

@@ -6,7 +6,6 @@
 #include <linux/netfilter/xt_iprange.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "rule/match/within.h"
 #include "rule/nft/comparison.h"
@@ -26,11 +25,7 @@ std::optional<AddressRange> read_masked_range(std::string_view text, std::size_t
   const auto address = Address::parse(text.substr(0, slash));
   const auto mask = Address::parse(text.substr(slash + 1));
   if (!address || !mask || address->family != mask->family) return {};
-  int length = 0;
-  for (const std::uint8_t byte : mask->view()) length += std::popcount(byte);
-  const AddressRange range = AddressRange::prefix(*address, length);
-  if (range.mask() != *mask) return {};  // has holes
-  return range;
+  return network_with_mask(*address, *mask);
 }
 
 // 10.1.0.0/16 of 10.1/16
@@ -78,12 +73,11 @@ std::optional<nft::Alternatives> masked_address(const nft::Comparison& compariso
   const nft::Value& value = comparison.value;
   std::string compared = comparison.bounds.front().first;
   for (std::size_t i = 0; i < compared.size(); ++i) compared[i] = static_cast<char>(compared[i] ^ value.xor_value[i]);
-  int length = 0;
-  for (const char byte : value.mask) length += std::popcount(static_cast<unsigned char>(byte));
-  const AddressRange range = AddressRange::prefix(address_of(family, compared, '\0'), length);
-  if (range.mask() != address_of(family, value.mask, '\0')) return {};  // has holes
-  if (range.first != address_of(family, compared, '\0')) return comparison.negated ? nft::always() : nft::never();
-  return nft::only(AddressMatch{comparison.field->end, {range}, comparison.negated});
+  const Address address = address_of(family, compared, '\0');
+  const auto range = network_with_mask(address, address_of(family, value.mask, '\0'));
+  if (!range) return {};
+  if (range->first != address) return comparison.negated ? nft::always() : nft::never();
+  return nft::only(AddressMatch{comparison.field->end, {*range}, comparison.negated});
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <linux/netfilter/nf_conntrack_common.h>
 
 #include <algorithm>
-#include <bit>
 #include <span>
 
 #include "pod/pod_view.h"
@@ -123,11 +122,10 @@ std::vector<Match> matches_of(const ConnectionInfo& info, Family family) {
     if (!has(each.address_bit)) continue;
     const Address address = xt::address_in(family, &(info.*each.address));
     const Address mask = xt::address_in(family, &(info.*each.mask));
-    int length = 0;
-    for (const std::uint8_t byte : mask.view()) length += std::popcount(byte);
+    const auto network = network_with_mask(address, mask);
     ConnectionMatch match{Of::address, each.reply, each.end, is_negated(each.address_bit), {}, {}};
-    match.addresses = {AddressRange::prefix(address, length)};
-    if (match.addresses.front().mask() == mask) {
+    if (network) {
+      match.addresses = {*network};
       matches.emplace_back(std::move(match));
     } else {
       add_unknown(each.address_bit, each.option, address.text() + "/" + mask.text());

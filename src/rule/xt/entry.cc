@@ -6,7 +6,6 @@
 #include <linux/netfilter_ipv6/ip6_tables.h>
 
 #include <algorithm>
-#include <bit>
 #include <optional>
 #include <stdexcept>
 
@@ -124,11 +123,9 @@ std::optional<Match> interface_match(InterfaceDirection direction, const char (&
 
 // 10.0.0.0/8; as words if the mask has holes.
 Match address_match(End end, const Address& address, const Address& mask, bool negated) {
-  int length = 0;
-  for (std::uint8_t byte : mask.view()) length += std::popcount(byte);
-  const AddressRange range = AddressRange::prefix(address, length);
+  const auto network = network_with_mask(address, mask);
   // Bits after the mask are compared with zeros: such a rule never matches.
-  if (range.mask() == mask && range.first == address) return AddressMatch{end, {range}, negated};
+  if (network && network->first == address) return AddressMatch{end, {*network}, negated};
   return UnknownMatch{
       fmt::format("{}-{} {}/{}", negated ? "! " : "", end == End::source ? 's' : 'd', address.text(), mask.text())};
 }
@@ -143,10 +140,7 @@ template <typename F, typename Header>
 void decode_header(Header header, std::vector<Match>& matches) {
   const auto has = [&](int bit) { return (header.invflags & bit) != 0; };
   const auto address = [&](End end, auto& field, auto& mask_field, int inv) {
-    Address value{F::family, {}};
-    Address mask{F::family, {}};
-    std::ranges::copy(bytes_of(field), std::as_writable_bytes(std::span(value.bytes)).begin());
-    std::ranges::copy(bytes_of(mask_field), std::as_writable_bytes(std::span(mask.bytes)).begin());
+    const Address value = address_in(F::family, &field), mask = address_in(F::family, &mask_field);
     if (mask != Address{F::family, {}} || has(inv)) matches.push_back(address_match(end, value, mask, has(inv)));
   };
   const auto interface = [&](InterfaceDirection direction, auto& name, auto& mask, int inv) {
