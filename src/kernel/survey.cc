@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "rule/fold.h"
-#include "rule/iptables_order.h"
+#include "rule/iptables.h"
 #include "rule/ours.h"
 
 namespace sidetrack {

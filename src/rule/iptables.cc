@@ -3,9 +3,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "model/printable.h"
 
 namespace sidetrack {
+namespace {
+
+int place(const Match& match) {
+  if (const auto* address = std::get_if<AddressMatch>(&match)) return address->end == End::source ? 0 : 1;
+  if (const auto* interface = std::get_if<InterfaceMatch>(&match))
+    return interface->direction == InterfaceDirection::in ? 2 : 3;
+  return std::holds_alternative<ProtocolMatch>(match) ? 4 : 5;
+}
+
+}  // namespace
 
 std::string iptables_words(const Match& match) {
   return std::visit([](const auto& one) { return one.to_iptables(); }, match);
@@ -28,6 +40,17 @@ std::string iptables_words(const Rule& rule) {
   }
   const std::string target = iptables_words(rule.target);
   return target.empty() ? text : text + " " + target;
+}
+
+Rule in_iptables_order(Rule rule) {
+  // Most are: stable_sort would allocate for each of thousands of rules.
+  if (!std::ranges::is_sorted(rule.matches, {}, place)) std::ranges::stable_sort(rule.matches, {}, place);
+  return rule;
+}
+
+Ruleset in_iptables_order(Ruleset ruleset) {
+  for (Rule& rule : ruleset.rules) rule = in_iptables_order(std::move(rule));
+  return ruleset;
 }
 
 std::string iptables_restore(const Ruleset& ruleset, Family family) {

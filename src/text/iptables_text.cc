@@ -14,10 +14,8 @@
 #include "model/error.h"
 #include "model/printable.h"
 #include "rule/iptables.h"
-#include "rule/iptables_order.h"
 #include "rule/ours.h"
 #include "text/iptables_script.h"
-#include "text/missing_chains.h"
 
 namespace sidetrack {
 namespace {
@@ -663,6 +661,24 @@ class Tables {
 };
 
 }  // namespace
+
+std::set<std::string> forget_missing_chains(std::span<LiveChain> chains) {
+  const auto place = [](const LiveChain& in, const std::string& chain) {
+    return in.table_name + ' ' + std::string(name(in.table)) + ' ' + chain;
+  };
+  std::set<std::string> present;
+  for (const LiveChain& chain : chains) present.insert(place(chain, chain.name));
+  std::set<std::string> missing;
+  for (LiveChain& chain : chains) {
+    for (LiveRule& live : chain.rules) {
+      const auto* jump = std::get_if<Jump>(&live.rule.target);
+      if (jump == nullptr || present.contains(place(chain, jump->chain))) continue;
+      missing.insert(printable(jump->chain));
+      live.rule.target = UnknownTarget{iptables_words(live.rule.target)};
+    }
+  }
+  return missing;
+}
 
 RulesOfTexts read_iptables_texts(std::span<const RulesText> texts, bool leaves_agents, BackendKind otherwise) {
   return Tables(otherwise).read(texts, leaves_agents);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,5 +22,9 @@ struct RulesOfTexts {
 // the backend of rules that do not say theirs.
 [[nodiscard]] RulesOfTexts read_iptables_texts(std::span<const RulesText> texts, bool leaves_agents,
                                                BackendKind otherwise = BackendKind::iptables_legacy);
+
+// A jump to a chain that the text does not have leads nowhere that is known: makes it a target that is not understood.
+// Returns the names of those chains, printable.
+std::set<std::string> forget_missing_chains(std::span<LiveChain> chains);
 
 }  // namespace sidetrack

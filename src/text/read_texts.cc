@@ -17,7 +17,6 @@
 #include "model/scan.h"
 #include "rule/ours.h"
 #include "text/iptables_script.h"
-#include "text/missing_chains.h"
 #include "text/nft_expressions.h"
 #include "text/nft_json.h"
 #include "text/nft_lines.h"

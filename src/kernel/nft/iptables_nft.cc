@@ -11,7 +11,7 @@
 #include "kernel/nft/nf_tables.h"
 #include "kernel/nft/rule_reader.h"
 #include "model/error.h"
-#include "rule/iptables_order.h"
+#include "rule/iptables.h"
 #include "rule/live.h"
 #include "rule/nft/fields.h"
 #include "rule/ours.h"

@@ -13,7 +13,6 @@
 #include "model/error.h"
 #include "rule/fold.h"
 #include "rule/iptables.h"
-#include "rule/iptables_order.h"
 #include "rule/ours.h"
 #include "unit/usual_config.h"
 #include "walk/explain.h"
