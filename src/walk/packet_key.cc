@@ -7,14 +7,9 @@ namespace sidetrack {
 namespace {
 
 void add(StateKey& key, const Outcome& outcome) {
-  key.add(outcome.kind);
-  key.add(outcome.at);
-  key.add(outcome.interface);
-  key.add(outcome.other_interfaces.size());
+  key.add_all(outcome.kind, outcome.at, outcome.interface, outcome.other_interfaces.size());
   for (const std::string& other : outcome.other_interfaces) key.add(other);
-  key.add(outcome.source);
-  key.add(outcome.transparent);
-  key.add(outcome.transparent_port);
+  key.add_all(outcome.source, outcome.transparent, outcome.transparent_port);
 }
 
 }  // namespace
@@ -26,10 +21,7 @@ bool PacketWalk::checkpoint(std::optional<Hook> at, const Call* after) {
   for (; asked->outer_ != nullptr; asked = asked->outer_) asked->outer_->add_to(key);
   add_to(key);
   key.add(at);
-  if (after != nullptr) {
-    key.add(after->kind);
-    key.add(after->base.chain);
-  }
+  if (after != nullptr) key.add_all(after->kind, after->base.chain);
   const bool of_first = asked != this && !asked->has_ended_;  // what it notes is the other's only if it is the end
   const WalkState& packet = asked->packet_;
   std::optional<std::size_t> left_alone;
@@ -41,25 +33,12 @@ bool PacketWalk::checkpoint(std::optional<Hook> at, const Call* after) {
 }
 
 void PacketWalk::add_to(StateKey& key) const {
-  key.add(asked_.direction);
-  key.add(asked_.state);
-  key.add(packet_.now.answer);
-  key.add(has_ended_);
-  key.add(packet_.original);
-  key.add(packet_.transparent);
-  key.add(packet_.zone);
-  key.add(packet_.zone_apart);
-  add_rule(key, packet_.capture);
-  key.add(packet_.now.connection.destination);
-  key.add(packet_.now.connection.source);
   const PacketAtHook& now = packet_.now;
-  key.add(now.source);
-  key.add(now.destination);
-  key.add(now.ephemeral_ports.first);
-  key.add(now.ephemeral_ports.last);
-  key.add(now.source_known);
-  key.add(now.untracked);
-  key.add(now.connmark);
+  key.add_all(asked_.direction, asked_.state, now.answer, has_ended_, packet_.original, packet_.transparent,
+              packet_.zone, packet_.zone_apart);
+  add_rule(key, packet_.capture);
+  key.add_all(now.connection.destination, now.connection.source, now.source, now.destination, now.ephemeral_ports.first,
+              now.ephemeral_ports.last, now.source_known, now.untracked, now.connmark);
   const bool is_answer = asked_.state == ConnectionState::reply;
   const bool own_mark = packet_.has_own_mark && now.mark == asked_.mark;
   const auto add_mark = [&] {
@@ -75,28 +54,16 @@ void PacketWalk::add_to(StateKey& key) const {
   }
   if (is_answer || asked_.direction == Direction::in) key.add(asked_.interface);  // else the observer hears of it
   add_mark();
-  key.add(now.in);
-  key.add(now.out);
-  key.add(now.owner.has_value());
-  key.add(now.owner_known);
-  key.add(now.tracked);
-  key.add(packet_.by_lo);
-  key.add(packet_.meets_state);
-  key.add(packet_.destination_decided);
-  key.add(packet_.source_decided);
-  key.add(packet_.first.has_value());
+  key.add_all(now.in, now.out, now.owner.has_value(), now.owner_known, now.tracked, packet_.by_lo, packet_.meets_state,
+              packet_.destination_decided, packet_.source_decided, packet_.first.has_value());
   if (packet_.first) add(key, *packet_.first);
-  key.add(way_.kind);
-  key.add(way_.device);
-  key.add(way_.has_hops() ? way_.route : nullptr);
+  key.add_all(way_.kind, way_.device, way_.has_hops() ? way_.route : nullptr);
 }
 
 void PacketWalk::add_rule(StateKey& key, const std::vector<std::size_t>& reasons) const {
   const Step* step = reasons.empty() ? nullptr : &packet_.trace.steps[reasons.back()];
   key.add(step != nullptr);
-  if (step == nullptr) return;
-  key.add(step->live);
-  key.add(step->in);
+  if (step != nullptr) key.add_all(step->live, step->in);
 }
 
 }  // namespace sidetrack

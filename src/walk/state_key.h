@@ -44,6 +44,11 @@ class StateKey {
     if (value) add(*value);
   }
 
+  template <typename... Values>
+  void add_all(const Values&... values) {
+    (add(values), ...);
+  }
+
   // Valid until more is added.
   [[nodiscard]] std::string_view bytes() const { return {bytes_.get(), used_}; }
 
