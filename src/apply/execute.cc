@@ -355,17 +355,13 @@ void until_undisturbed(const Request& request, Kernel& kernel, const ApplyResult
 // Names the chains of ours that clean leaves, as other programs have rules in them.
 std::vector<std::string> kept_chains(const Survey& survey) {
   std::vector<std::string> kept;
-  for (const BackendKind kind : all_backends) {
-    if (const Live* live = survey.live(kind)) std::ranges::move(kept_chains(*live), std::back_inserter(kept));
-  }
+  for (const Live* live : survey.all()) std::ranges::move(kept_chains(*live), std::back_inserter(kept));
   return kept;
 }
 
 std::vector<std::string> beside_other_meshes(const Survey& survey) {
   std::vector<std::string_view> found;
-  for (const BackendKind kind : all_backends) {
-    if (const Live* live = survey.live(kind)) add_other_meshes(*live, found);
-  }
+  for (const Live* live : survey.all()) add_other_meshes(*live, found);
   if (found.empty()) return {};
   std::string warning = fmt::format(
       "rules of {} are here, too, and redirect the same connections; 'sidetrack explain' says whose rule decides",

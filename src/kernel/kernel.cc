@@ -222,9 +222,7 @@ class LinuxKernel final : public Kernel {
 
   // -A ISTIO_TPROXY … -j TPROXY --tproxy-mark MARK, of istio-iptables with another mark and another table
   void claim_marks(const Survey& survey) {
-    for (const BackendKind kind : all_backends) {
-      const Live* live = survey.live(kind);
-      if (live == nullptr) continue;
+    for (const Live* live : survey.all()) {
       for (const LiveChain& chain : live->chains) {
         for (const LiveRule& each : chain.rules) {
           const auto* tproxy = std::get_if<Tproxy>(&each.rule.target);
