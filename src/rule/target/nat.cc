@@ -19,10 +19,6 @@ namespace sidetrack {
 namespace {
 
 // IPv4 has kept the struct of the first days. Ports in network order.
-constexpr xt::Spec<nf_nat_ipv4_multi_range_compat> snat_ipv4{"SNAT", 0};
-constexpr xt::Spec<nf_nat_range> snat_ipv6{"SNAT", 1};
-constexpr xt::Spec<nf_nat_ipv4_multi_range_compat> redirect_ipv4{"REDIRECT", 0};
-constexpr xt::Spec<nf_nat_range> redirect_ipv6{"REDIRECT", 0};
 static_assert(xt::aligned(sizeof(nf_nat_ipv4_multi_range_compat)) == 24);
 static_assert(xt::aligned(sizeof(nf_nat_range)) == 40);
 
@@ -132,6 +128,27 @@ std::optional<Target> decode_nat(const xt::ExtensionView& extension, Family fami
       has(NF_NAT_RANGE_PROTO_SPECIFIED) ? std::optional(range->ports) : std::nullopt, range->flags, range->base);
 }
 
+// To one address or one port. `revision` is that for IPv6.
+xt::Extension encode_nat(std::string_view name, std::uint8_t revision, unsigned flags, const Address& address,
+                         std::uint16_t port = 0) {
+  if (address.family == Family::ipv4) {
+    nf_nat_ipv4_multi_range_compat info{};
+    info.rangesize = 1;
+    auto& range = info.range[0];
+    range.flags = flags;
+    std::memcpy(&range.min_ip, address.bytes.data(), address.size());
+    range.max_ip = range.min_ip;
+    range.min.all = range.max.all = htons(port);
+    return xt::Spec<nf_nat_ipv4_multi_range_compat>{name, 0}.encode(info);
+  }
+  nf_nat_range info{};
+  info.flags = flags;
+  std::memcpy(&info.min_addr, address.bytes.data(), address.size());
+  info.max_addr = info.min_addr;
+  info.min_proto.all = info.max_proto.all = htons(port);
+  return xt::Spec<nf_nat_range>{name, revision}.encode(info);
+}
+
 }  // namespace
 
 std::string Redirect::to_iptables() const { return fmt::format("-j REDIRECT --to-ports {}", port); }
@@ -149,17 +166,7 @@ xt::Sources Redirect::sources() {
 }
 
 xt::Extension Redirect::to_xt(Family family) const {
-  if (family == Family::ipv4) {
-    nf_nat_ipv4_multi_range_compat info{};
-    info.rangesize = 1;
-    info.range[0].flags = NF_NAT_RANGE_PROTO_SPECIFIED;
-    info.range[0].min.all = info.range[0].max.all = htons(port);
-    return redirect_ipv4.encode(info);
-  }
-  nf_nat_range info{};
-  info.flags = NF_NAT_RANGE_PROTO_SPECIFIED;
-  info.min_proto.all = info.max_proto.all = htons(port);
-  return redirect_ipv6.encode(info);
+  return encode_nat("REDIRECT", 0, NF_NAT_RANGE_PROTO_SPECIFIED, {family, {}}, port);
 }
 
 std::optional<Target> Redirect::from_xt(const xt::ExtensionView& extension, Family family) {
@@ -227,20 +234,7 @@ xt::Sources Nat::sources() {
 xt::Extension Nat::to_xt(Family family) const {
   if (!addresses || *this != source_nat(addresses->first) || addresses->family() != family)
     throw std::logic_error("not a translation that can be sent: " + words);
-  const Address& address = addresses->first;
-  if (family == Family::ipv4) {
-    nf_nat_ipv4_multi_range_compat info{};
-    info.rangesize = 1;
-    info.range[0].flags = NF_NAT_RANGE_MAP_IPS;
-    std::memcpy(&info.range[0].min_ip, address.bytes.data(), address.size());
-    info.range[0].max_ip = info.range[0].min_ip;
-    return snat_ipv4.encode(info);
-  }
-  nf_nat_range info{};
-  info.flags = NF_NAT_RANGE_MAP_IPS;
-  std::memcpy(&info.min_addr, address.bytes.data(), address.size());
-  info.max_addr = info.min_addr;
-  return snat_ipv6.encode(info);
+  return encode_nat("SNAT", 1, NF_NAT_RANGE_MAP_IPS, addresses->first);
 }
 
 std::optional<Target> Nat::from_xt(const xt::ExtensionView& extension, Family family) {
