@@ -10,7 +10,6 @@
 #include "model/printable.h"
 #include "walk/forks.h"
 #include "walk/hook_calls.h"
-#include "walk/not_followed.h"
 #include "walk/observer.h"
 #include "walk/packet_walk.h"
 #include "walk/route.h"
@@ -21,17 +20,62 @@ namespace {
 
 constexpr std::size_t after_too_many = 20;  // paths of each further packet
 
-Outcome not_known(const Packet& asked, std::string why, std::string_view subject) {
+Outcome end_of(const Packet& asked, Outcome::Kind kind, std::string why, std::string_view subject = {}) {
   Outcome outcome;
-  outcome.kind = Outcome::Kind::unknown;
+  outcome.kind = kind;
   outcome.at = {*asked.destination, asked.destination_port};
   outcome.why = std::move(why);
   outcome.subject = subject;
   return outcome;
 }
 
+Outcome not_known(const Packet& asked, std::string why, std::string_view subject) {
+  return end_of(asked, Outcome::Kind::unknown, std::move(why), subject);
+}
+
 Outcome too_many_paths(const Packet& asked, FamilyRules& rules) {
   return not_known(asked, fmt::format("where it ends: more than {} possible paths", rules.most_paths()), too_many_ways);
+}
+
+// ---- What is known without a walk
+
+// Of broadcast and multicast. `asked`: the packet with all filled in.
+std::optional<Outcome> not_followed(const Packet& asked, const PodView& pod, Observer* observer) {
+  const Address& to = *asked.destination;
+  const bool any = is_any(to, observer);
+  const bool broadcast = is_broadcast(pod, to, observer);
+  if (!any && !broadcast && !is_multicast(to, observer)) return {};
+  if (observer != nullptr) observer->protocol();
+  if (asked.direction != Direction::in && asked.protocol == Protocol::tcp) {
+    return end_of(
+        asked, Outcome::Kind::unroutable,
+        fmt::format("no tcp connection to {}, a {} address", to.text(), broadcast ? "broadcast" : "multicast"));
+  }
+  return not_known(asked,
+                   fmt::format("which hosts receive what is sent to {}, {}", to.text(),
+                               any         ? "no address"
+                               : broadcast ? "a broadcast address"
+                                           : "a multicast address"),
+                   std::string(many_receivers));
+}
+
+// A route by a rule gives such a connection a source that is not the pod's, which only a transparent socket may have
+// (__ip_dev_find in ip_route_output_key_hash_rcu).
+std::optional<Outcome> without_source(const Packet& packet, const Packet& asked, const PodView& pod,
+                                      Observer* observer) {
+  if (packet.source || asked.direction != Direction::out || asked.destination->family != Family::ipv4) return {};
+  const Address& to = *asked.destination;
+  const RouteLookup way = route(pod, {to, {}, asked.mark, "lo", asked.interface, observer});
+  if (way.kind != RouteLookup::Kind::by_rule || is_local(pod, to, observer)) return {};
+  if (observer != nullptr) observer->protocol();
+  if (asked.protocol != Protocol::tcp) return {};
+  return end_of(asked, Outcome::Kind::unroutable,
+                fmt::format("the route to {} gives it no source address of the pod", to.text()));
+}
+
+std::optional<Outcome> without_walk(const Packet& packet, const Packet& asked, const PodView& pod, Observer* observer) {
+  auto outcome = not_followed(asked, pod, observer);
+  return outcome ? outcome : without_source(packet, asked, pod, observer);
 }
 
 // ---- All walks together
