@@ -20,10 +20,6 @@ SocketAddress::SocketAddress(const Endpoint& endpoint) {
   }
 }
 
-SocketAddress::SocketAddress(const sockaddr* address) {
-  std::memcpy(&storage_, address, address->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-}
-
 Endpoint SocketAddress::endpoint() const {
   Endpoint result;
   if (storage_.ss_family == AF_INET) {

@@ -14,8 +14,7 @@ class SocketAddress {
  public:
   SocketAddress() = default;
   explicit SocketAddress(const Endpoint& endpoint);
-  explicit SocketAddress(const sockaddr* address);  // IPv4 or IPv6
-  [[nodiscard]] Endpoint endpoint() const;          // IPv4 or IPv6
+  [[nodiscard]] Endpoint endpoint() const;  // IPv4 or IPv6
   [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage_); }
   [[nodiscard]] sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage_); }
   [[nodiscard]] static constexpr socklen_t size() { return sizeof(sockaddr_storage); }
