@@ -218,8 +218,6 @@ void RecordFolder::require_writable() const {
   unlinkat(folder_.get(), name.c_str(), 0);
 }
 
-void write(const Record& record, const std::string& folder) { RecordFolder(folder).write(record); }
-
 void remove(const std::string& container_id, const std::string& folder) {
   if (access(folder.c_str(), F_OK) != 0 && errno == ENOENT) return;
   RecordFolder(folder).remove(container_id);

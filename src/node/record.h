@@ -63,7 +63,6 @@ class RecordFolder {
   Descriptor folder_;
 };
 
-void write(const Record& record, const std::string& folder = records_folder);
 void remove(const std::string& container_id, const std::string& folder = records_folder);
 // A folder that is not there holds no records. Of one container: nothing if there is none; throws Error (failed) if the
 // file is no record.

@@ -485,7 +485,7 @@ TEST_F(CniInstallation, TheProgramStaysForPodsThatWereMadeWithIt) {
   web.container_id = "web";
   web.netns = root.path() / "web";
   put(web.netns, "");
-  write(web, folders.records);
+  RecordFolder(folders.records).write(web);
   EXPECT_EQ(uninstalled(), stays);
   EXPECT_EQ(uninstalled(true), "");
   EXPECT_THAT(status(folders, program).attached, ElementsAre("web"));
@@ -514,11 +514,11 @@ TEST_F(CniInstallation, TheProgramDoesNotStayForPodsThatHaveEnded) {
   Record ended;
   ended.container_id = "ended";
   ended.netns = root.path() / "ended";
-  write(ended, folders.records);
+  RecordFolder(folders.records).write(ended);
   Record elsewhere = ended;  // from within a container, say: whether it is there cannot be seen
   elsewhere.container_id = "elsewhere";
   elsewhere.netns = root.path() / "no-such-folder" / "netns";
-  write(elsewhere, folders.records);
+  RecordFolder(folders.records).write(elsewhere);
   EXPECT_THAT(status(folders, program).attached, ElementsAre("elsewhere"));
   EXPECT_EQ(uninstall(folders).warnings.size(), 1U);
   remove("elsewhere", folders.records);

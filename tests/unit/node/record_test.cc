@@ -25,6 +25,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+void write(const Record& record, const std::string& folder) { RecordFolder(folder).write(record); }
+
 class RecordTest : public ::testing::Test {
  protected:
   void put(const std::string& name, const std::string& text) const {
