@@ -211,13 +211,15 @@ class Injection {
   // Istio, the pod's own stay as they are.
   void put_back() {
     for (const std::string_view list : {init_containers_key, containers_key}) {
-      const std::vector<Node> own = own_containers(list);
+      std::vector<Node> own = own_containers(list);
       is_put_back_ = is_put_back_ || !own.empty();
-      const Names missing = names_without(own, std::as_const(pod_).find("spec"), list);
-      if (missing.empty()) continue;
-      auto& present = member(member(pod_, "spec", Node::Type::mapping), list, Node::Type::list).items.own();
-      std::ranges::copy_if(own, std::back_inserter(present),
-                           [&](const Node& container) { return missing.contains(name_of(container)); });
+      if (const Node* present = child(std::as_const(pod_).find("spec"), list)) {
+        const KeyIndex known(present->items, name_of);
+        std::erase_if(own, [&](const Node& container) { return known.contains(name_of(container)); });
+      }
+      if (own.empty()) continue;
+      auto& items = member(member(pod_, "spec", Node::Type::mapping), list, Node::Type::list).items.own();
+      items.insert(items.end(), own.begin(), own.end());
     }
   }
 
@@ -233,16 +235,6 @@ class Injection {
       if (known.insert(name).second) own.push_back(container);
     }
     return own;
-  }
-
-  // The names that no container in that list of the spec has.
-  static Names names_without(const std::vector<Node>& containers, const Node* spec, std::string_view list) {
-    Names names;
-    for (const Node& container : containers) names.insert(name_of(container));
-    const Node* present = child(spec, list);
-    if (present == nullptr) return names;
-    for (const Node& container : present->items) names.erase(name_of(container));
-    return names;
   }
 
   // What the annotation says of a container of the template: over it, and the pod's own of that name below it.
