@@ -174,8 +174,8 @@ std::string injected(const ManifestOptions& options, std::vector<std::string>& n
     }
     add_misplaced(warnings, pod);
     const Injected result = inject(pod, wanted, values, uids);
-    if (!result.not_injected.empty()) notes.push_back(not_injected(pod, result.not_injected));
-    add(warnings, pod, result.warnings);
+    if (!result.init.not_injected.empty()) notes.push_back(not_injected(pod, result.init.not_injected));
+    add(warnings, pod, result.init.warnings);
     return result.changed;
   };
   for (Documents& documents : all) {

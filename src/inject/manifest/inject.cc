@@ -462,8 +462,7 @@ Injected inject(const PodTemplate& pod, const InjectionTemplate& given, const He
   std::vector<std::string> warnings;
   std::optional<InjectionTemplate> of_pod;  // a copy only if it is another one
   check_annotations(pod);
-  if (InitArguments why = left_alone(pod, helm); !why.not_injected.empty())
-    return {why.reason, why.not_injected, false, {}, why.warnings};
+  if (InitArguments why = left_alone(pod, helm); !why.not_injected.empty()) return {std::move(why)};
   if (changes_template(*pod.pod)) {
     try {
       of_pod = for_pod(given, *pod.pod, warnings);
@@ -487,7 +486,7 @@ Injected inject(const PodTemplate& pod, const InjectionTemplate& given, const He
   injection.run(init, init_environment(before, helm));
   const bool is_changed = made != *pod.pod;
   if (is_changed) std::swap(*pod.pod, made);
-  return {{}, {}, is_changed, is_changed ? std::move(made) : Node(), init.warnings, init};
+  return {std::move(init), is_changed, is_changed ? std::move(made) : Node()};
 }
 
 InitArguments arguments_by_inject(const PodTemplate& pod, const HelmValues& helm, const ProxyUids& of_namespaces) {
@@ -503,9 +502,7 @@ InitArguments arguments_by_inject(const PodTemplate& pod, const HelmValues& helm
   Node copy = *pod.pod;
   PodTemplate of_copy = pod;
   of_copy.pod = &copy;
-  Injected result = inject(of_copy, stand_in, helm, of_namespaces);
-  if (result.not_injected.empty()) return std::move(result.init);
-  return {result.reason, std::move(result.not_injected), {}, std::move(result.warnings)};
+  return inject(of_copy, stand_in, helm, of_namespaces).init;
 }
 
 }  // namespace sidetrack::manifest

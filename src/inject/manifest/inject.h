@@ -10,12 +10,9 @@
 namespace sidetrack::manifest {
 
 struct Injected {
-  std::string_view reason;              // InitArguments::reason
-  std::string not_injected;             // why nothing is put there; empty: it is
-  bool changed = false;                 // it was not as it is now, but
-  Node before;                          // so; of one that is changed
-  std::vector<std::string> warnings{};  // InitArguments::warnings
-  InitArguments init{};                 // what istio-init gets
+  InitArguments init;    // what istio-init gets, or why nothing is put there
+  bool changed = false;  // it was not as it is now, but
+  Node before{};         // so; of one that is changed
 };
 
 // Puts the template into the pod: istio-init with the arguments that the pod's annotations ask for, first; then the

@@ -99,7 +99,7 @@ ReviewAnswer review(std::string_view text, const InjectionTemplate& injected, co
   answer.pod = title(pod);
   try {
     const Injected result = inject(pod, injected, helm);
-    if (!result.not_injected.empty()) return skip(result.reason);
+    if (!result.init.not_injected.empty()) return skip(result.init.reason);
     // The order of keys, which the API server has changed since it was injected, is no change.
     const auto steps = result.changed ? patch(result.before, *object) : std::string(no_patch);
     if (!steps)
@@ -108,7 +108,7 @@ ReviewAnswer review(std::string_view text, const InjectionTemplate& injected, co
     answer.verdict = *steps == no_patch ? Verdict::unchanged : Verdict::injected;
     Json response{{"uid", uid}, {"allowed", true}};
     if (*steps != no_patch) response.update({{"patchType", "JSONPatch"}, {"patch", base64(*steps)}});
-    if (!result.warnings.empty()) response["warnings"] = result.warnings;  // which kubectl prints
+    if (!result.init.warnings.empty()) response["warnings"] = result.init.warnings;  // which kubectl prints
     answer.document = document(version, response);
   } catch (const Error& error) {
     answer.verdict = Verdict::refused;
