@@ -93,13 +93,13 @@ class Injection {
   Injection(Node& pod, const InjectionTemplate& injected, const std::string& title)
       : pod_(pod), injected_(&injected), title_(title) {}
 
-  // What is no pod is refused before anything is put into it.
+  // What is no pod is refused before anything is put into it. left_alone() has looked at the rest.
   void check() const {
-    const Node& pod = pod_;
-    check_type(&pod, "metadata", Node::Type::mapping);
-    check_type(pod.find("metadata"), "annotations", Node::Type::mapping);
-    check_type(&pod, "spec", Node::Type::mapping);
-    for (const std::string_view list : lists) check_type(pod.find("spec"), list, Node::Type::list);
+    for (const std::string_view list : lists) {
+      const Node* found = child(std::as_const(pod_).find("spec"), list);
+      if (found == nullptr || found->type == Node::Type::list) continue;
+      throw Error(ExitCode::usage, fmt::format("{}: {}: {}: expected a list", title_, list, name(found->type)));
+    }
   }
 
   // The pod as it was before an earlier injection, with what its annotation says of containers of the template.
@@ -161,12 +161,6 @@ class Injection {
   }
 
  private:
-  void check_type(const Node* mapping, std::string_view key, Node::Type type) const {
-    const Node* found = child(mapping, key);
-    if (found == nullptr || found->type == type) return;
-    throw Error(ExitCode::usage, fmt::format("{}: {}: {}: expected {}", title_, key, name(found->type), name(type)));
-  }
-
   // Of JSON, single quotes are the readable ones.
   static Node annotation(std::string_view text) {
     Node node = Node::string(text);
