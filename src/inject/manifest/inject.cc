@@ -91,7 +91,7 @@ Names names_of(const Node* list) {
 class Injection {
  public:
   Injection(Node& pod, const InjectionTemplate& injected, const std::string& title)
-      : pod_(pod), injected_(&injected), title_(title) {}
+      : pod_(pod), injected_(injected), title_(title) {}
 
   // What is no pod is refused before anything is put into it. left_alone() has looked at the rest.
   void check() const {
@@ -113,9 +113,9 @@ class Injection {
     if (const Node* overrides = annotations->find(overrides_annotation)) {
       overrides_ = read(overrides_annotation, overrides->text);
       put_back();
-      for (const Node& container : injected_->init_containers)
+      for (const Node& container : injected_.init_containers)
         put_over(container, {init_containers_key, containers_key});
-      for (const Node& container : injected_->containers) put_over(container, {containers_key, init_containers_key});
+      for (const Node& container : injected_.containers) put_over(container, {containers_key, init_containers_key});
     }
   }
 
@@ -126,8 +126,6 @@ class Injection {
     return policy != nullptr && policy->text == "Always";
   }
 
-  void use(const InjectionTemplate& injected) { injected_ = &injected; }
-
   void run(const InitArguments& init, const Variables& environment) {
     Node& spec = member(pod_, "spec", Node::Type::mapping);
     Node overrides = empty_node(Node::Type::mapping);
@@ -136,20 +134,20 @@ class Injection {
     auto& own_init = member(spec, init_containers_key, Node::Type::list).items.own();
     std::erase_if(own_init, [](const Node& container) { return name_of(container) == init_container_name; });
     // A native sidecar of the template may stand among the containers of a pod that was made for the other kind.
-    for (const Node& container : injected_->init_containers)
+    for (const Node& container : injected_.init_containers)
       first.push_back(taken(container, spec, {init_containers_key, containers_key}, overrides));
     names_[0] = first;
     auto& before = member(spec, init_containers_key, Node::Type::list).items.own();
     before.insert(before.begin(), first.begin(), first.end());
 
-    if (!injected_->containers.empty()) {
-      for (const Node& container : injected_->containers)
+    if (!injected_.containers.empty()) {
+      for (const Node& container : injected_.containers)
         names_[1].push_back(taken(container, spec, {containers_key, init_containers_key}, overrides));
       auto& own = member(spec, containers_key, Node::Type::list).items.own();
       own.insert(own.end(), names_[1].begin(), names_[1].end());
     }
-    names_[2] = added(spec, volumes_key, injected_->volumes);
-    names_[3] = added(spec, image_pull_secrets_key, injected_->image_pull_secrets);
+    names_[2] = added(spec, volumes_key, injected_.volumes);
+    names_[3] = added(spec, image_pull_secrets_key, injected_.image_pull_secrets);
 
     Node& annotations = member(member(pod_, "metadata", Node::Type::mapping), "annotations", Node::Type::mapping);
     if (!overrides.entries.empty()) {
@@ -291,7 +289,7 @@ class Injection {
   }
 
   [[nodiscard]] Node init_container(const InitArguments& init, const Variables& environment) const {
-    Node made = injected_->init;
+    Node made = injected_.init;
     Node& args = member(made, "args", Node::Type::list);
     std::vector<Node> all{text_node(program_word)};
     for (const std::string& word : words(init)) all.push_back(text_node(word));
@@ -322,7 +320,7 @@ class Injection {
   }
 
   Node& pod_;
-  const InjectionTemplate* injected_;
+  const InjectionTemplate& injected_;
   std::string title_;
   Node status_;      // of an earlier injection
   Node overrides_;   // the annotation; null: there is none
@@ -454,9 +452,9 @@ bool changes_template(const Node& pod) {
 Injected inject(const PodTemplate& pod, const InjectionTemplate& given, const HelmValues& helm,
                 const ProxyUids& of_namespaces) {
   std::vector<std::string> warnings;
-  std::optional<InjectionTemplate> of_pod;  // a copy only if it is another one
   check_annotations(pod);
   if (InitArguments why = left_alone(pod, helm); !why.not_injected.empty()) return {std::move(why)};
+  InjectionTemplate of_pod = given;
   if (changes_template(*pod.pod)) {
     try {
       of_pod = for_pod(given, *pod.pod, warnings);
@@ -467,14 +465,11 @@ Injected inject(const PodTemplate& pod, const InjectionTemplate& given, const He
   Node made = *pod.pod;
   PodTemplate before = pod;
   before.pod = &made;
-  Injection injection(made, of_pod ? *of_pod : given, title_with_place(pod));
+  Injection injection(made, of_pod, title_with_place(pod));
   injection.check();
   injection.undo();
-  if (injection.has_native(given.proxy_name) && !annotation_of(*pod.pod, native_annotation)) {
-    if (!of_pod) of_pod = given;
-    take_native(*of_pod, "true");
-    injection.use(*of_pod);
-  }
+  if (injection.has_native(given.proxy_name) && !annotation_of(*pod.pod, native_annotation))
+    take_native(of_pod, "true");
   InitArguments init = init_arguments(before, helm, given.proxy_name, given.proxy_uid, of_namespaces);
   std::ranges::move(warnings, std::back_inserter(init.warnings));
   injection.run(init, init_environment(before, helm));
