@@ -31,15 +31,12 @@ std::optional<Number> number_of(const Node* node, const std::string& what) {
   return value;
 }
 
-std::string text_of(const Node* node) { return node != nullptr && node->is_scalar() ? node->text : ""; }
-
 // A number, or the name of one of the container's ports.
 std::optional<std::uint16_t> port_of(const Node* port, const Node& container, const std::string& what) {
   if (port == nullptr || port->type != Node::Type::string) return number_of<std::uint16_t>(port, what);
   if (const Node* ports = child(&container, "ports")) {
     for (const Node& one : ports->items) {
-      if (text_of(child(&one, "name")) == port->text)
-        return number_of<std::uint16_t>(child(&one, "containerPort"), what);
+      if (child_text(&one, "name") == port->text) return number_of<std::uint16_t>(child(&one, "containerPort"), what);
     }
   }
   throw Error(ExitCode::usage, fmt::format("{}: '{}': expected a port, or the name of one of the container's ports",
@@ -51,7 +48,7 @@ void add_probes(const Node& container, const std::string& name, std::vector<lint
     const Node* probe = child(&container, kind);
     for (const char* how : {"httpGet", "tcpSocket", "grpc"}) {
       const Node* asked = child(probe, how);
-      if (!text_of(child(asked, "host")).empty()) continue;  // the kubelet asks another host
+      if (!child_text(asked, "host").empty()) continue;  // the kubelet asks another host
       const std::string what = fmt::format("container {}: {}.{}.port", printable(name), kind, how);
       if (const auto port = port_of(child(asked, "port"), container, what)) probes.push_back({name, kind, *port});
     }
@@ -59,7 +56,7 @@ void add_probes(const Node& container, const std::string& name, std::vector<lint
 }
 
 bool rewrites_probes(const Node* metadata) {
-  const std::string said = text_of(child(child(metadata, "annotations"), rewrite_annotation));
+  const std::string said = child_text(child(metadata, "annotations"), rewrite_annotation);
   return options::to_boolean(said).value_or(false);
 }
 
@@ -75,9 +72,9 @@ lint::PodFacts facts_of(const PodTemplate& pod, std::string_view proxy) {
     const Node* containers = child(spec, key);
     if (containers == nullptr) continue;
     for (const Node& container : containers->items) {
-      const std::string name = text_of(child(&container, "name"));
+      const std::string name = child_text(&container, "name");
       const bool ends = key == std::string_view("initContainers") &&
-                        text_of(child(&container, "restartPolicy")) != "Always";  // else a native sidecar
+                        child_text(&container, "restartPolicy") != "Always";  // else a native sidecar
       if (ends || name == proxy || name == init_container_name) continue;
       const Node* own = child(&container, "securityContext");
       const auto id = [&](std::string_view which) {

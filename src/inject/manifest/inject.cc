@@ -122,8 +122,7 @@ class Injection {
   // Whether a container of the pod's own, of that name, is a native sidecar.
   [[nodiscard]] bool has_native(std::string_view name) const {
     const Node* own = find_named(child(child(&pod_, "spec"), init_containers_key), name);
-    const Node* policy = child(own, "restartPolicy");
-    return policy != nullptr && policy->text == "Always";
+    return child_text(own, "restartPolicy") == "Always";
   }
 
   void run(const InitArguments& init, const Variables& environment) {

@@ -48,6 +48,11 @@ const Node* child(const Node* mapping, std::string_view key) {
   return mapping != nullptr && mapping->type == Node::Type::mapping ? mapping->find(key) : nullptr;
 }
 
+std::string child_text(const Node* mapping, std::string_view key) {
+  const Node* found = child(mapping, key);
+  return found == nullptr ? "" : found->text;
+}
+
 bool Node::is_true() const { return type == Type::boolean && manifest::is_true(text); }
 
 namespace {

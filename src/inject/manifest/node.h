@@ -114,6 +114,8 @@ struct Entry {
 
 // Returns the value of a key; nullptr if there is none, or nothing that has keys. Throws as Node::find() does.
 [[nodiscard]] const Node* child(const Node* mapping, std::string_view key);
+// Returns the text of the same; empty if there is none, or it is no scalar.
+[[nodiscard]] std::string child_text(const Node* mapping, std::string_view key);
 
 // Equal in meaning: the same types, values and order, however they are written.
 [[nodiscard]] bool operator==(const Node& a, const Node& b);

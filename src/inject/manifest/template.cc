@@ -60,11 +60,6 @@ constexpr KeyInfo keys_of_container[] = {{"image", Node::Type::string},
                                          {"resources", Node::Type::mapping},
                                          {"securityContext", Node::Type::mapping}};
 
-std::string text_of(const Node* mapping, std::string_view key) {
-  const Node* found = child(mapping, key);
-  return found == nullptr ? "" : found->text;
-}
-
 class TemplateReader {
  public:
   TemplateReader(const Documents& documents, std::vector<std::string>& warnings)
@@ -168,7 +163,7 @@ class TemplateReader {
   void check_once(const Node& list, const std::string& title, std::string_view key) const {
     std::set<std::string> known;
     for (const Node& item : list.items) {
-      const std::string id = item.type == Node::Type::mapping ? text_of(&item, key) : "";
+      const std::string id = child_text(&item, key);
       if (id.empty()) refuse(item.line, fmt::format("{}: expected a {}", title, key));
       if (!known.insert(id).second) refuse(item.line, fmt::format("{}: '{}' is there already", title, excerpt(id)));
     }
@@ -191,7 +186,7 @@ class TemplateReader {
       warnings_.push_back(fmt::format("{}: {}: {}", place(name_, line), init_container_name, what));
     };
     const Node* context = init.find("securityContext");
-    const std::string user = text_of(context, "runAsUser");
+    const std::string user = child_text(context, "runAsUser");
     if (user.empty() || json_number(user) != "0") warn("securityContext does not say runAsUser: 0: rules need root");
     const Node* not_root = child(context, "runAsNonRoot");
     if (not_root != nullptr && not_root->is_true()) warn("runAsNonRoot: true: the kubelet will not start it as root");
@@ -222,8 +217,7 @@ class TemplateReader {
     std::vector<const Node*> proxies;
     for (const Node& container : made.containers) proxies.push_back(&container);
     for (const Node& container : made.init_containers) {
-      const Node* policy = container.find("restartPolicy");
-      if (policy != nullptr && policy->text == "Always") proxies.push_back(&container);
+      if (child_text(&container, "restartPolicy") == "Always") proxies.push_back(&container);
     }
     const auto is_named = [](const Node* container) { return name_of(*container) == proxy_container; };
     auto proxy = std::ranges::find_if(proxies, is_named);
