@@ -72,21 +72,8 @@ bool operator==(const Node& a, const Node& b) {
 bool operator==(const Entry& a, const Entry& b) { return a.key == b.key && a.value == b.value; }
 
 std::string_view name(Node::Type type) {
-  switch (type) {
-    case Node::Type::null:
-      return "null";
-    case Node::Type::boolean:
-      return "a boolean";
-    case Node::Type::number:
-      return "a number";
-    case Node::Type::string:
-      return "a string";
-    case Node::Type::list:
-      return "a list";
-    case Node::Type::mapping:
-      return "a mapping";
-  }
-  return "";
+  constexpr std::string_view names[] = {"null", "a boolean", "a number", "a string", "a list", "a mapping"};
+  return names[static_cast<std::size_t>(type)];  // in the order of the enumeration
 }
 
 }  // namespace sidetrack::manifest
