@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/printable.h"
+#include "model/scan.h"
 #include "node/cni_error.h"
 #include "node/record.h"
 
@@ -16,24 +17,20 @@ namespace {
 struct VerbInfo {
   Verb verb;
   std::string_view name;
-  std::vector<std::string_view> needed;  // variables
+  std::string_view needed;  // variables, apart by blanks
   std::string_view first_version;
 };
+// CNI_PATH is for plugins that call others: GC alone must have it.
+constexpr VerbInfo verbs[] = {
+    {Verb::add, "ADD", "CNI_CONTAINERID CNI_NETNS CNI_IFNAME", ""},
+    {Verb::del, "DEL", "CNI_CONTAINERID CNI_IFNAME", ""},
+    {Verb::check, "CHECK", "CNI_CONTAINERID CNI_NETNS CNI_IFNAME", "0.4.0"},
+    {Verb::gc, "GC", "CNI_PATH", "1.1.0"},
+    {Verb::status, "STATUS", "", "1.1.0"},
+    {Verb::version, "VERSION", "", ""},
+};
 
-const std::vector<VerbInfo>& verbs() {
-  // CNI_PATH is for plugins that call others: GC alone must have it.
-  static const std::vector<VerbInfo> table{
-      {Verb::add, "ADD", {"CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME"}, ""},
-      {Verb::del, "DEL", {"CNI_CONTAINERID", "CNI_IFNAME"}, ""},
-      {Verb::check, "CHECK", {"CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME"}, "0.4.0"},
-      {Verb::gc, "GC", {"CNI_PATH"}, "1.1.0"},
-      {Verb::status, "STATUS", {}, "1.1.0"},
-      {Verb::version, "VERSION", {}, ""},
-  };
-  return table;
-}
-
-const VerbInfo& info(Verb verb) { return *std::ranges::find(verbs(), verb, &VerbInfo::verb); }
+const VerbInfo& info(Verb verb) { return *std::ranges::find(verbs, verb, &VerbInfo::verb); }
 
 [[noreturn]] void refuse(std::string_view variable, std::string_view value, std::string_view expected) {
   throw CniError(Code::environment, value.empty()
@@ -46,8 +43,8 @@ std::string value_of(const Environment& environment, std::string_view variable) 
 }
 
 Verb verb_of(const std::string& command) {
-  const auto found = std::ranges::find(verbs(), command, &VerbInfo::name);
-  if (found == verbs().end()) refuse("CNI_COMMAND", command, "one of ADD, DEL, CHECK, GC, STATUS, VERSION");
+  const auto* const found = std::ranges::find(verbs, command, &VerbInfo::name);
+  if (found == std::end(verbs)) refuse("CNI_COMMAND", command, "one of ADD, DEL, CHECK, GC, STATUS, VERSION");
   return found->verb;
 }
 
@@ -61,11 +58,7 @@ void check_interface_name(const std::string& name) {
 
 // "IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=web-1"
 void read_arguments(std::string_view all, Call& call) {
-  while (!all.empty()) {
-    const auto end = std::min(all.find(';'), all.size());
-    const std::string_view pair = all.substr(0, end);
-    all.remove_prefix(std::min(end + 1, all.size()));
-    if (pair.empty()) continue;
+  for (const std::string_view pair : split(all, ";")) {
     const auto equals = pair.find('=');
     if (equals == std::string_view::npos || equals == 0) refuse("CNI_ARGS", pair, "NAME=VALUE, separated by ';'");
     const std::string_view key = pair.substr(0, equals);
@@ -79,7 +72,7 @@ void read_arguments(std::string_view all, Call& call) {
 Call read_call(const Environment& environment) {
   Call call;
   call.verb = verb_of(value_of(environment, "CNI_COMMAND"));
-  std::vector<std::string_view> missing = info(call.verb).needed;
+  std::vector<std::string_view> missing = split_words(info(call.verb).needed);
   std::erase_if(missing, [&](std::string_view variable) { return !value_of(environment, variable).empty(); });
   if (!missing.empty()) {
     throw CniError(Code::environment, fmt::format("{}: missing, but {} needs {}", fmt::join(missing, ", "),
