@@ -16,30 +16,26 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::pair<PodState, std::string_view> states[] = {
-    {PodState::as_recorded, "as_recorded"},   {PodState::repaired, "repaired"}, {PodState::differs, "differs"},
-    {PodState::not_recorded, "not_recorded"}, {PodState::gone, "gone"},         {PodState::unknown, "unknown"},
-};
+void require(bool is_right) {
+  if (!is_right) throw std::invalid_argument("not of a finding");
+}
 
-// Throws std::invalid_argument for what is none.
 PodState state_of(std::string_view word) {
-  const auto* const found = std::ranges::find(states, word, &std::pair<PodState, std::string_view>::second);
-  if (found == std::end(states)) throw std::invalid_argument("a state");
-  return found->first;
+  const auto* const found = std::ranges::find(state_names, word);
+  require(found != std::end(state_names));
+  return static_cast<PodState>(found - state_names);
 }
 Address address_of(const std::string& word) {
   const auto parsed = Address::parse(word);
-  if (!parsed) throw std::invalid_argument("an address");
+  require(parsed.has_value());
   return *parsed;
 }
 std::string backend_of(std::string word) {
-  if (std::ranges::find(all_backends, word, [](BackendKind kind) { return name(kind); }) == std::end(all_backends))
-    throw std::invalid_argument("a backend");
+  require(std::ranges::find(all_backends, word, [](BackendKind kind) { return name(kind); }) != std::end(all_backends));
   return word;
 }
-
 std::string mesh_of(std::string word) {
-  if (!is_other_mesh(word)) throw std::invalid_argument("a mesh");
+  require(is_other_mesh(word));
   return word;
 }
 
@@ -51,11 +47,6 @@ auto each(const Json& texts, const Read& read) {
 }
 
 }  // namespace
-
-std::string_view name(PodState state) {
-  const auto* found = std::ranges::find(states, state, &std::pair<PodState, std::string_view>::first);
-  return found != std::end(states) ? found->second : "";
-}
 
 std::string text_of(const Findings& findings) {
   std::vector<std::string> addresses;

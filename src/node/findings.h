@@ -19,7 +19,10 @@ enum class PodState : std::uint8_t {
   gone,          // recorded; its network namespace is not there any more
   unknown,       // it cannot be read, or not in time
 };
-[[nodiscard]] std::string_view name(PodState state);  // "as_recorded"
+// In the order of the states.
+inline constexpr std::string_view state_names[] = {"as_recorded",  "repaired", "differs",
+                                                   "not_recorded", "gone",     "unknown"};
+[[nodiscard]] constexpr std::string_view name(PodState state) { return state_names[static_cast<std::size_t>(state)]; }
 
 // What was found in a pod. Text from the pod is as it is: not printable.
 struct Findings {

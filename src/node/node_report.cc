@@ -11,9 +11,6 @@
 namespace sidetrack::cni {
 namespace {
 
-constexpr PodState all_states[] = {PodState::as_recorded,  PodState::repaired, PodState::differs,
-                                   PodState::not_recorded, PodState::gone,     PodState::unknown};
-
 std::string whose(const PodReport& pod) {
   if (!pod.pod_name.empty()) return printable(pod.pod_namespace + "/" + pod.pod_name);
   return pod.container_id.empty() ? "-" : pod.container_id;
@@ -96,9 +93,9 @@ std::string node_metrics(const Node& node) {
   std::string text =
       "# HELP sidetrack_pods Pods and other network namespaces of this node, by what is known of their rules.\n"
       "# TYPE sidetrack_pods gauge\n";
-  for (const PodState state : all_states) {
-    text += fmt::format("sidetrack_pods{{state=\"{}\"}} {}\n", name(state),
-                        std::ranges::count(node.pods, state, &PodReport::state));
+  for (const std::string_view state : state_names) {
+    const auto is_in = [&](const PodReport& pod) { return name(pod.state) == state; };
+    text += fmt::format("sidetrack_pods{{state=\"{}\"}} {}\n", state, std::ranges::count_if(node.pods, is_in));
   }
   text +=
       "# HELP sidetrack_pod_as_recorded Whether the rules of a recorded pod are as the CNI plugin was asked.\n"
