@@ -13,14 +13,10 @@ namespace {
 
 using Verdict_ = ProbeResult::Verdict;
 
-struct Judgement {
-  Verdict_ verdict;
-  std::string finding;
-};
-
-Judgement ok(std::string finding) { return {Verdict_::ok, std::move(finding)}; }
-Judgement failed(std::string finding) { return {Verdict_::failed, std::move(finding)}; }
-Judgement unknown(std::string finding) { return {Verdict_::unknown, std::move(finding)}; }
+ProbeResult result(Verdict_ verdict, std::string finding) { return {{}, verdict, std::move(finding), {}, {}, {}}; }
+ProbeResult ok(std::string finding) { return result(Verdict_::ok, std::move(finding)); }
+ProbeResult failed(std::string finding) { return result(Verdict_::failed, std::move(finding)); }
+ProbeResult unknown(std::string finding) { return result(Verdict_::unknown, std::move(finding)); }
 
 // Whether it is an address of this pod.
 bool is_of_this_pod(const Address& address) {
@@ -51,7 +47,7 @@ std::string left_alone(const Trial& trial) {
   return trial.attempt.text() + (by_route(trial) ? " is delivered in this pod" : " is left alone");
 }
 
-Judgement taken(const Trial& trial, const Landing& landing) {
+ProbeResult taken(const Trial& trial, const Landing& landing) {
   const Endpoint& to = trial.attempt.to;
   if (landing.at != to) {
     const std::string lands = fmt::format("{} lands on {}", trial.attempt.text(), landing.at.text());
@@ -70,7 +66,7 @@ Judgement taken(const Trial& trial, const Landing& landing) {
   return as_planned ? ok(found) : failed(found + " " + instead(trial));
 }
 
-Judgement seen(const Trial& trial, const Landing& landing) {
+ProbeResult seen(const Trial& trial, const Landing& landing) {
   const Endpoint& to = trial.attempt.to;
   const std::string lands = fmt::format("{} lands on {}", trial.attempt.text(), landing.at.text());
   if (redirected(trial, landing.at.port) && landing.at != to) {
@@ -85,7 +81,7 @@ Judgement seen(const Trial& trial, const Landing& landing) {
   return failed((landing.at == to ? left_alone(trial) : lands) + " " + instead(trial));
 }
 
-Judgement not_sent(const Trial& trial, int error) {
+ProbeResult not_sent(const Trial& trial, int error) {
   const std::string what = trial.attempt.text();
   if (error == EADDRINUSE) {
     return unknown(what + ": no port to try it from is left of net.ipv4.ip_local_port_range: not tried");
@@ -95,7 +91,7 @@ Judgement not_sent(const Trial& trial, int error) {
   return unknown(fmt::format("{} cannot be tried: {}", what, errno_words(error)));
 }
 
-Judgement judgement(const Trial& trial, const Landing& landing) {
+ProbeResult judgement(const Trial& trial, const Landing& landing) {
   const std::string what = trial.attempt.text();
   const bool captured = captured_at(trial).has_value();
   switch (landing.kind) {
@@ -123,24 +119,25 @@ Judgement judgement(const Trial& trial, const Landing& landing) {
 }  // namespace
 
 ProbeResult judge(const Trial& trial, const Landing& landing) {
-  Judgement found = judgement(trial, landing);
-  ProbeResult result{trial.name, found.verdict, std::move(found.finding), {}, {}, {}};
-  if (result.verdict == Verdict_::failed) {
-    result.rules = trial.rules;
-    result.routing = trial.routing;
+  ProbeResult judged = judgement(trial, landing);
+  judged.name = trial.name;
+  if (judged.verdict == Verdict_::failed) {
+    judged.rules = trial.rules;
+    judged.routing = trial.routing;
   }
-  return result;
+  return judged;
 }
 
 ProbeResult carry_out(Trial trial, const std::vector<Listener>& listeners, SourcePorts& ports,
                       Clock::time_point deadline) {
-  const auto result = [&](Verdict_ verdict, std::string finding) {
-    return ProbeResult{trial.name, verdict, std::move(finding), {}, {}, {}};
+  const auto named = [&](ProbeResult result) {
+    result.name = trial.name;
+    return result;
   };
-  if (!trial.unknown.empty()) return result(Verdict_::unknown, trial.unknown);
+  if (!trial.unknown.empty()) return named(unknown(trial.unknown));
   const Address& to = trial.attempt.to.address;
   if (to == Address::passthrough(to.family) && !is_of_this_pod(to)) {
-    ProbeResult lacking = result(Verdict_::failed, to.text() + " is not an address of this pod");
+    ProbeResult lacking = named(failed(to.text() + " is not an address of this pod"));
     lacking.routing.loopback_addresses = {to};
     return lacking;
   }
@@ -151,8 +148,7 @@ ProbeResult carry_out(Trial trial, const std::vector<Listener>& listeners, Sourc
     if (listener.state != Listener::State::refused) continue;
     // What is to be left alone may as well be refused, which a connection that is never completed does not hear.
     if (!captured_at(trial) && !held) continue;
-    return result(Verdict_::unknown,
-                  fmt::format("cannot listen at port {}: {}", listener.port, errno_words(listener.error)));
+    return named(unknown(fmt::format("cannot listen at port {}: {}", listener.port, errno_words(listener.error))));
   }
   const Clock::time_point start = Clock::now();
   Landing landing = land(trial.attempt, listeners, ports, deadline);
