@@ -28,20 +28,11 @@ void Metrics::count_answer(unsigned status, std::chrono::nanoseconds time) {
 }
 
 void Metrics::count_review(const manifest::ReviewAnswer& answer) {
-  switch (answer.verdict) {
-    case manifest::Verdict::injected:
-      ++injected_;
-      break;
-    case manifest::Verdict::unchanged:
-      ++skipped_["injected_already"];
-      break;
-    case manifest::Verdict::skipped:
-      ++skipped_[answer.reason];
-      break;
-    case manifest::Verdict::refused:
-      ++refused_;
-      break;
-  }
+  using enum manifest::Verdict;
+  if (answer.verdict == injected) ++injected_;
+  if (answer.verdict == unchanged) ++skipped_["injected_already"];
+  if (answer.verdict == skipped) ++skipped_[answer.reason];
+  if (answer.verdict == refused) ++refused_;
 }
 
 std::string Metrics::text(std::size_t connections) const {
