@@ -41,11 +41,9 @@ class Patch {
   static constexpr std::size_t longest_path = 10;
 
   bool operation(std::string_view op, const Node* value) {
-    std::size_t size = made.size();
-    for (const std::string& each : path_) size += 1 + each.size();
-    if (size >= most_) return false;
     std::string path;
     for (const std::string& each : path_) path += "/" + each;
+    if (made.size() + path.size() >= most_) return false;
     if (made.size() > 1) made += ',';
     made += fmt::format(R"({{"op":"{}","path":{})", op, json_text(Node::string(path)));
     if (value != nullptr) made += R"(,"value":)" + json_text(*value);
