@@ -374,7 +374,7 @@ class Reader {
         continue;
       }
       if (!key.is_scalar() || key.is_null())
-        refuse(key.line, fmt::format("{} as a key: expected a string", name_of(key)));
+        refuse(key.line, fmt::format("{} as a key: expected a string", name(key.type)));
       const std::uint32_t line = key.line;
       Entry entry = entry_of(std::move(key));
       entry.value = next_node(depth + 1);
@@ -383,8 +383,6 @@ class Reader {
     made.entries = std::move(entries);
     return made;
   }
-
-  static std::string name_of(const Node& node) { return std::string(manifest::name(node.type)); }
 
   static Entry entry_of(Node key) {
     if (key.type == Node::Type::string) return {std::move(key.text), key.style, {}};
@@ -409,8 +407,8 @@ class Reader {
     if (value.type == Node::Type::mapping) return {std::move(value)};
     const auto is_mapping = [](const Node& item) { return item.type == Node::Type::mapping; };
     if (value.type != Node::Type::list || is_alias || !std::ranges::all_of(value.items, is_mapping))
-      refuse(line, fmt::format("'<<': {}: expected a mapping, or a list of mappings",
-                               is_alias ? "an alias of " + name_of(value) : name_of(value)));
+      refuse(line, fmt::format("'<<': {}{}: expected a mapping, or a list of mappings", is_alias ? "an alias of " : "",
+                               name(value.type)));
     return {value.items.get().rbegin(), value.items.get().rend()};
   }
 
