@@ -6,7 +6,6 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -23,6 +22,7 @@
 #include "inject/manifest/arguments.h"
 #include "model/error.h"
 #include "model/printable.h"
+#include "model/scan.h"
 #include "system/folder.h"
 #include "system/folder_watch.h"
 #include "system/sandbox.h"
@@ -56,10 +56,9 @@ Endpoint endpoint(const std::string& text) {
     throw Error(ExitCode::usage, fmt::format("--listen: '{}': expected ADDRESS:PORT", excerpt(text)));
   };
   if (colon == std::string::npos) refuse();
-  Endpoint made{text.substr(0, colon), 0};
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, made.port);
-  if (error != std::errc() || stop != end) refuse();
+  const auto port = to_number<std::uint16_t>(std::string_view(text).substr(colon + 1));
+  if (!port) refuse();
+  Endpoint made{text.substr(0, colon), *port};
   if (made.address.starts_with('[') && made.address.ends_with(']'))
     made.address = made.address.substr(1, made.address.size() - 2);
   if (made.address.empty()) made.address = "::";
