@@ -164,18 +164,10 @@ void refuse_unknown_keys(const Parsed& document) {
 }
 
 std::string value_of(const OptionKey& row, const Parsed& value) {
-  switch (row.type) {
-    case Type::number:
-      if (!value.is_number_integer()) refuse(row.key, &value, "a whole number");
-      return value.dump();
-    case Type::boolean:
-      if (!value.is_boolean()) refuse(row.key, &value, "true or false");
-      return value.dump();
-    case Type::text:
-      break;
-  }
-  if (!value.is_string()) refuse(row.key, &value, "a string");
-  return value.get<std::string>();
+  if (row.type == Type::number && !value.is_number_integer()) refuse(row.key, &value, "a whole number");
+  if (row.type == Type::boolean && !value.is_boolean()) refuse(row.key, &value, "true or false");
+  if (row.type == Type::text && !value.is_string()) refuse(row.key, &value, "a string");
+  return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
 // Sets those of both dataplanes in `line`; returns those of one.

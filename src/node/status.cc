@@ -27,8 +27,7 @@ namespace {
 
 void require_records() {
   try {
-    const RecordFolder records;
-    records.require_writable();
+    RecordFolder().require_writable();
   } catch (const Error& error) {
     not_available(error.what(), error.hint());
   }
