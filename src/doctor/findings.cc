@@ -11,11 +11,7 @@ namespace {
 
 void add_capabilities(const Diagnosis& diagnosis, std::vector<Finding>& found) {
   const HostState& host = diagnosis.host;
-  struct Row {
-    std::string_view name;
-    const char* cost;
-  };
-  const Row rows[] = {
+  const std::pair<std::string_view, const char*> rows[] = {
       {"CAP_NET_ADMIN", "no rule can be installed, and none of nf_tables read"},
       {"CAP_NET_RAW", may_hide_rules(diagnosis)
                           ? "the rules of legacy iptables cannot be read: apply refuses, whichever backend is requested"
@@ -27,14 +23,6 @@ void add_capabilities(const Diagnosis& diagnosis, std::vector<Finding>& found) {
                      capability->bounding
                          ? "the container allows it: run as root, or give the program the file capability"
                          : fmt::format("securityContext.capabilities.add: [{}]", name.substr(4))});
-  }
-}
-
-void add_owner(const UserNamespace& space, std::vector<Finding>& found) {
-  if (!space.owns_network_namespace) {
-    found.push_back({"the network namespace belongs to another user namespace",
-                     "the kernel refuses -m owner, and denies everything to processes without capabilities there",
-                     "--pid enters both namespaces of a process; --netns one of them"});
   }
 }
 
@@ -90,7 +78,11 @@ void add_lock(const LockFile& lock, std::vector<Finding>& found) {
 std::vector<Finding> findings(const Diagnosis& diagnosis) {
   std::vector<Finding> found;
   add_capabilities(diagnosis, found);
-  add_owner(diagnosis.host.user_namespace, found);
+  if (!diagnosis.host.user_namespace.owns_network_namespace) {
+    found.push_back({"the network namespace belongs to another user namespace",
+                     "the kernel refuses -m owner, and denies everything to processes without capabilities there",
+                     "--pid enters both namespaces of a process; --netns one of them"});
+  }
   const bool rights_are_missing = !found.empty();
   add_ids(diagnosis.host.user_namespace, found);
   for (const BackendState& backend : diagnosis.backends) {

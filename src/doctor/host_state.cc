@@ -56,11 +56,7 @@ bool has_ipv6() { return Descriptor(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 
 }  // namespace
 
 std::vector<Capability> capabilities() {
-  struct Row {
-    const char* name;
-    unsigned number;
-  };
-  constexpr Row rows[] = {
+  constexpr std::pair<const char*, unsigned> rows[] = {
       {"CAP_NET_ADMIN", CAP_NET_ADMIN}, {"CAP_NET_RAW", CAP_NET_RAW}, {"CAP_SYS_ADMIN", CAP_SYS_ADMIN}};
   std::vector<Capability> list;
   for (const auto& [name, number] : rows) {

@@ -38,11 +38,7 @@ Error failed(const std::string& what, int error) {
 // What the record is written to first. No id of a container begins so.
 std::string unfinished(const std::string& container_id) { return "." + container_id; }
 
-struct Field {
-  const char* key;
-  std::string Record::*value;
-};
-constexpr Field fields[] = {
+constexpr std::pair<const char*, std::string Record::*> fields[] = {
     {"container_id", &Record::container_id},
     {"interface", &Record::interface_name},
     {"netns", &Record::netns},
