@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <exception>
 #include <iterator>
-#include <map>
 #include <tuple>
 #include <utility>
 
@@ -194,8 +193,7 @@ void send_workers(const std::vector<Subject*>& subjects, const NodeOptions& opti
 
 // ---- Whom to look at
 
-void add_recorded(std::vector<Subject>& subjects, Records records,
-                  const std::map<NamespaceId, const ProcessesOfNamespace*>& found) {
+void add_recorded(std::vector<Subject>& subjects, Records records, const std::vector<ProcessesOfNamespace>& found) {
   for (Record& record : records.records) {
     Subject subject;
     PodReport& report = subject.report;
@@ -209,9 +207,10 @@ void add_recorded(std::vector<Subject>& subjects, Records records,
       report.state = is_gone ? PodState::gone : PodState::unknown;
       report.detail = is_gone ? "there is no network namespace at " + record.netns
                               : fmt::format("cannot look at {}: {}", record.netns, errno_words(errno));
-    } else if (const auto process = found.find(*subject.network); process != found.end()) {
-      report.pid = process->second->pid;
-      report.process = process->second->process;
+    } else if (const auto process = std::ranges::find(found, *subject.network, &ProcessesOfNamespace::id);
+               process != found.end()) {
+      report.pid = process->pid;
+      report.process = process->process;
     }
     subject.record = std::move(record);
     subjects.push_back(std::move(subject));
@@ -246,13 +245,11 @@ bool Node::as_recorded() const {
 Node survey_node(const NodeOptions& options) {
   Node node;
   const std::vector<ProcessesOfNamespace> found = network_namespaces(node.problems);
-  std::map<NamespaceId, const ProcessesOfNamespace*> by_id;
-  for (const ProcessesOfNamespace& each : found) by_id.emplace(each.id, &each);
   Records records = read_all(options.records);
   std::ranges::move(records.problems, std::back_inserter(node.problems));
 
   std::vector<Subject> subjects;
-  add_recorded(subjects, std::move(records), by_id);
+  add_recorded(subjects, std::move(records), found);
   add_found(subjects, found);
 
   std::vector<Subject*> there;
