@@ -94,12 +94,6 @@ Paths read_paths() {
   return paths;
 }
 
-// Notes a cgroup for the time when no file can be opened any more.
-void note(std::uint64_t id, const std::string& path) {
-  const std::lock_guard lock(known_cgroups().mutex);
-  if (known_cgroups().found.size() < most_cgroups) known_cgroups().found[id] = path;
-}
-
 Paths known_paths() {
   {
     const std::lock_guard lock(known_cgroups().mutex);
@@ -148,7 +142,9 @@ FoundCgroup find_cgroup(const std::string& given) {
     return found;
   }
   found.id = status.st_ino;
-  note(found.id, found.path);
+  // For the time when no file can be opened any more.
+  const std::lock_guard lock(known_cgroups().mutex);
+  if (known_cgroups().found.size() < most_cgroups) known_cgroups().found[found.id] = found.path;
   return found;
 }
 
