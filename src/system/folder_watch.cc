@@ -21,8 +21,6 @@ namespace {
 constexpr std::uint32_t mask = IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB |
                                IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
 
-bool asks_to_end(std::uint32_t signal) { return signal == SIGTERM || signal == SIGINT; }
-
 Error cannot_watch(int error) {
   return system_error(error, "cannot watch directories", ExitCode::failed,
                       "a user may have so many watches: sysctl fs.inotify.max_user_instances");
@@ -114,7 +112,7 @@ FolderWatch::Woken FolderWatch::wait(std::chrono::milliseconds longest) {
     if (count <= 0) continue;
     signalfd_siginfo signal{};
     if (read(signals_.get(), &signal, sizeof signal) == sizeof signal)
-      return asks_to_end(signal.ssi_signo) ? Woken::asked_to_end : Woken::changed;
+      return signal.ssi_signo == SIGTERM || signal.ssi_signo == SIGINT ? Woken::asked_to_end : Woken::changed;
     if (take_events()) return Woken::changed;
   }
 }

@@ -54,10 +54,7 @@ Opened open_path(const char* path) {
   return opened;
 }
 
-std::vector<Opened>& held() {
-  static std::vector<Opened> all;
-  return all;
-}
+std::vector<Opened> held_files;
 
 KnownText text_of(const Opened& opened) {
   if (!opened.file.valid()) return {"", opened.error};
@@ -72,14 +69,14 @@ const char* path_of(KnownFile file) { return files[static_cast<std::size_t>(file
 
 KnownText read_known_file(KnownFile file) {
   const auto index = static_cast<std::size_t>(file);
-  return index < held().size() ? text_of(held()[index]) : text_of(open_path(files[index].path));
+  return index < held_files.size() ? text_of(held_files[index]) : text_of(open_path(files[index].path));
 }
 
 void preopen_proc_files(KnownFilesFor what) {
-  if (!held().empty()) return;
+  if (!held_files.empty()) return;
   for (const Row& file : files) {
     const bool wanted = !file.only_for || what == KnownFilesFor::all || what == *file.only_for;
-    held().push_back(wanted ? open_path(file.path) : Opened{Descriptor(), ENOENT});
+    held_files.push_back(wanted ? open_path(file.path) : Opened{Descriptor(), ENOENT});
   }
 }
 
