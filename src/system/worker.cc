@@ -64,13 +64,6 @@ void wait_for_change(pid_t pid, milliseconds longest) {
 
 }  // namespace
 
-Child::Child(Child&& other) noexcept : pid_(std::exchange(other.pid_, 0)) {}
-
-Child& Child::operator=(Child&& other) noexcept {
-  std::swap(pid_, other.pid_);
-  return *this;
-}
-
 std::optional<int> Child::wait(Clock::time_point until) {
   while (pid_ > 0) {
     int status = 0;

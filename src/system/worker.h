@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sidetrack {
@@ -19,8 +20,11 @@ class Child {
   using Clock = std::chrono::steady_clock;
 
   explicit Child(pid_t pid) : pid_(pid) {}
-  Child(Child&& other) noexcept;
-  Child& operator=(Child&& other) noexcept;
+  Child(Child&& other) noexcept : pid_(std::exchange(other.pid_, 0)) {}
+  Child& operator=(Child&& other) noexcept {
+    std::swap(pid_, other.pid_);
+    return *this;
+  }
   ~Child() { end(); }
 
   // Waits until it has ended. Returns its status as waitpid(2) gives it: 0 if somebody else has taken that, as a
