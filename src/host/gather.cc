@@ -123,7 +123,7 @@ Families families(const Config& config, const Host& host) {
 std::vector<Address> configured_servers(const Host& host, std::vector<std::string>& warnings) {
   const std::string name = name_of(host.resolv_conf, host);
   const host::FileText read = host::read_file(host.root, host.resolv_conf);
-  if (read.text) return host::name_servers(*read.text, name, warnings);
+  if (read.text) return name_servers(*read.text, name, warnings);
   throw unreadable("cannot read the name servers of " + name, read,
                    "--dns-server names them, --capture-all-dns captures DNS to any server");
 }
@@ -163,10 +163,6 @@ HostFacts gather(Config& config, const Names& names, const Host& host) {
   return facts;
 }
 
-}  // namespace sidetrack
-
-namespace sidetrack::host {
-
 std::vector<Address> name_servers(std::string_view text, const std::string& name, std::vector<std::string>& warnings) {
   std::vector<Address> servers;
   for (const std::string_view line : split_lines(text)) {
@@ -182,4 +178,4 @@ std::vector<Address> name_servers(std::string_view text, const std::string& name
   return servers;
 }
 
-}  // namespace sidetrack::host
+}  // namespace sidetrack
