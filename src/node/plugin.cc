@@ -266,19 +266,18 @@ class Plugin {
     std::optional<Record> record = read(call_.container_id);
     if (!record) {
       if (!asked_options()) return;
-      throw CniError(
-          Error(ExitCode::differs,
-                fmt::format("{}: ADD recorded nothing of this container in {}", call_.container_id, records_folder),
-                "recreate the pod"));
+      throw Error(ExitCode::differs,
+                  fmt::format("{}: ADD recorded nothing of this container in {}", call_.container_id, records_folder),
+                  "recreate the pod");
     }
     CommandLine line = parse_apply(record->options);
     const Place target = place();
     of_variable([&] { enter(target); });
     if (own_network_namespace() != record->network_namespace) {
-      throw CniError(Error(ExitCode::differs,
-                           fmt::format("{}: ADD installed its rules in another network namespace than '{}' is now",
-                                       call_.container_id, excerpt(call_.netns)),
-                           "recreate the pod"));
+      throw Error(ExitCode::differs,
+                  fmt::format("{}: ADD installed its rules in another network namespace than '{}' is now",
+                              call_.container_id, excerpt(call_.netns)),
+                  "recreate the pod");
     }
     const Plan plan = planned(line, target);
     const auto kernel = open_kernel(istio_rules, {.write = false,
@@ -293,8 +292,8 @@ class Plugin {
     const std::string what = others ? verified(pod_diff) : "the pod differs from what was recorded by ADD";
     const std::string remedy = others ? "'sidetrack show' in the pod's network namespace lists what is there\n"
                                       : "'sidetrack pods --repair' on the node installs its rules again\n";
-    throw CniError(Error(ExitCode::differs, fmt::format("{}: {}", what, first_difference(pod_diff)),
-                         remedy + printable_lines(diff_text(pod_diff, false))));
+    throw Error(ExitCode::differs, fmt::format("{}: {}", what, first_difference(pod_diff)),
+                remedy + printable_lines(diff_text(pod_diff, false)));
   }
 
   // ---- DEL
