@@ -258,13 +258,16 @@ class Finder {
  public:
   Finder(std::vector<PodTemplate>& found, std::vector<std::string>& skipped) : found_(found), skipped_(skipped) {}
 
-  void document(Document& document, const std::string& place) {
-    document_ = document.number;
-    take(document.root, {place, ""});
-  }
-
   // Throws the first error if there is no pod at all.
-  void finish() {
+  void read(Documents& documents) {
+    for (Document& document : documents.list) {
+      if (document.root.is_null()) continue;
+      const bool one = documents.list.size() == 1 && document.number == 1;
+      document_ = document.number;
+      take(document.root,
+           {one ? excerpt(documents.name) : fmt::format("{}, document {}", excerpt(documents.name), document.number),
+            ""});
+    }
     if (found_.empty() && skipped_.empty() && !not_understood_.empty()) throw not_understood_.front();
     for (const Error& error : not_understood_) skipped_.push_back(fmt::format("{}: skipped", error.what()));
   }
@@ -280,7 +283,7 @@ class Finder {
   }
 
   // `kind`: of an item of a typed list, which need not say it.
-  void object(Node& object, const Where& place, std::string_view kind = {}) {
+  void object(Node& object, const Where& place, std::string_view kind) {
     if (object.type != Node::Type::mapping) refuse(place, "the document", &object, "a Kubernetes object");
     if (const std::string_view own = text_of(&object, "kind", place); !own.empty()) kind = own;
     if (kind.empty())
@@ -714,8 +717,7 @@ void put_values(Node& node, const Variables& values, std::size_t& room) {
 void take_namespace(const PodTemplate& pod, const ProxyUids& of_namespaces, PodMetadata& metadata) {
   const auto found = of_namespaces.find(pod.namespace_);
   if (found == of_namespaces.end()) return;
-  if (const auto& problem = found->second.problem)
-    throw Error(problem->code(), fmt::format("{}: {}", where(pod).text(), problem->what()), problem->hint());
+  if (const auto& problem = found->second.problem) with_place(pod, [&] { throw *problem; });
   metadata.namespace_uid = found->second.uid;
 }
 
@@ -732,14 +734,7 @@ std::string title_with_place(const PodTemplate& pod) { return where(pod).text();
 
 std::vector<PodTemplate> pod_templates(Documents& documents, std::vector<std::string>& skipped) {
   std::vector<PodTemplate> found;
-  Finder finder(found, skipped);
-  for (Document& document : documents.list) {
-    if (document.root.is_null()) continue;
-    const bool one = documents.list.size() == 1 && document.number == 1;
-    finder.document(document, one ? excerpt(documents.name)
-                                  : fmt::format("{}, document {}", excerpt(documents.name), document.number));
-  }
-  finder.finish();
+  Finder(found, skipped).read(documents);
   return found;
 }
 
