@@ -18,9 +18,6 @@
 namespace sidetrack {
 namespace {
 
-constexpr std::string_view init_container = "istio-init";
-constexpr std::string_view validation_container = "istio-validation";
-constexpr std::string_view proxy_container = "istio-proxy";
 constexpr std::string_view template_with_init_container = "sidecar";  // of Istio's own the only one
 
 constexpr std::uint16_t ports_of_proxy[] = {15021, 15090};  // readiness, Prometheus
@@ -347,8 +344,9 @@ std::string why_left_alone(const Annotations& annotations) {
   const auto inject = find(annotations, inject_annotation);
   if (inject && is_false(*inject)) return fmt::format("{} is {}", inject_annotation, *inject);
   const InjectionStatus status = status_of(*status_text);
-  if (status.lists(init_container)) return fmt::format("its init container {} installs its rules", init_container);
-  if (status.lists(validation_container)) return {};
+  if (status.lists(init_container_name))
+    return fmt::format("its init container {} installs its rules", init_container_name);
+  if (status.lists(validation_container_name)) return {};
   if (!status.has_proxy()) return fmt::format("{} lists no proxy", status_annotation);
   return without_init_container(annotations);
 }
@@ -365,11 +363,11 @@ Interception interception(const Annotations& annotations, const ProxyConfig& con
     Interception none{std::move(why), {}};
     // A label counts more for the injector than the annotation, and no runtime passes labels.
     const auto inject = find(annotations, inject_annotation), status = find(annotations, status_annotation);
-    if (inject && status && status->find(validation_container) != std::string_view::npos && is_false(*inject)) {
+    if (inject && status && status->find(validation_container_name) != std::string_view::npos && is_false(*inject)) {
       none.warnings.push_back(fmt::format(
           "{} is {}, and {} lists {}: left alone; if a label had it injected, remove the annotation: a plugin sees "
           "nothing else",
-          inject_annotation, excerpt(*inject), status_annotation, validation_container));
+          inject_annotation, excerpt(*inject), status_annotation, validation_container_name));
     }
     return none;
   }
@@ -385,11 +383,11 @@ Interception interception(const Annotations& annotations, const ProxyConfig& con
   Interception result;
   result.warnings = unknown_annotations(annotations);
   if (!find(annotations, templates_annotation) &&
-      !status_of(find(annotations, status_annotation).value_or("")).lists(validation_container)) {
+      !status_of(find(annotations, status_annotation).value_or("")).lists(validation_container_name)) {
     result.warnings.push_back(fmt::format(
         "{} lists neither {} nor {}, and there is no annotation {}: taken for a sidecar; if it is a gateway "
         "or a waypoint, set {}: gateway",
-        status_annotation, init_container, validation_container, templates_annotation, templates_annotation));
+        status_annotation, init_container_name, validation_container_name, templates_annotation, templates_annotation));
   }
   CommandLine line;
   for (const AnnotationInfo& row : table) {

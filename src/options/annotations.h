@@ -48,6 +48,10 @@ inline constexpr std::string_view proxy_config_annotation = "proxy.istio.io/conf
 inline constexpr std::string_view overrides_annotation = "proxy.istio.io/overrides";
 inline constexpr std::string_view native_annotation = "sidecar.istio.io/nativeSidecar";
 inline constexpr std::string_view log_level_annotation = "sidecar.istio.io/agentLogLevel";
+// The containers of Istio's.
+inline constexpr std::string_view proxy_container = "istio-proxy";
+inline constexpr std::string_view init_container_name = "istio-init";
+inline constexpr std::string_view validation_container_name = "istio-validation";
 // Of an ambient pod. The first is a label in Istio, which no plugin gets.
 inline constexpr std::string_view dataplane_annotation = "istio.io/dataplane-mode";
 inline constexpr std::string_view excluded_ports_flag = "istio-local-exclude-ports";

@@ -11,9 +11,6 @@
 
 namespace sidetrack::manifest {
 
-inline constexpr std::string_view proxy_container = "istio-proxy";
-inline constexpr std::string_view init_container_name = "istio-init";
-inline constexpr std::string_view validation_container_name = "istio-validation";
 inline constexpr std::string_view program_word = "istio-iptables";  // with which the arguments of both begin
 
 struct PodTemplate {
