@@ -86,7 +86,7 @@ Descriptor bound(const Attempt& attempt, SourcePorts& ports) {
       return std::move(others.front());
     }
     const std::uint16_t port = own_end(fd.get()).port.value();
-    if (port != attempt.to.port && ports.take(port)) return fd;
+    if (port != attempt.to.port && ports.insert(port).second) return fd;
     others.push_back(std::move(fd));
   }
 }
@@ -226,7 +226,7 @@ std::string Attempt::text() const {
 }
 
 SourcePorts source_ports(const std::vector<Listener>& listeners) {
-  return any_held(listeners, Protocol::tcp) ? SourcePorts(peer_ports()) : SourcePorts();
+  return any_held(listeners, Protocol::tcp) ? peer_ports() : SourcePorts();
 }
 
 Landing land(const Attempt& attempt, const std::vector<Listener>& listeners, SourcePorts& ports,
