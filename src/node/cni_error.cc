@@ -4,18 +4,12 @@
 #include "render/json_parts.h"
 
 namespace sidetrack::cni {
-namespace {
-
-Code code_of(ExitCode code) {
-  if (code == ExitCode::busy) return Code::try_again;
-  return static_cast<Code>(static_cast<unsigned>(Code::own) + static_cast<unsigned>(code));
-}
-
-}  // namespace
 
 CniError::CniError(const Error& error)
-    : CniError(code_of(error.code()), error.what(),
-               error.code() == ExitCode::not_permitted ? std::string(missing_rights) : error.hint()) {}
+    : CniError(error.code() == ExitCode::busy
+                   ? Code::try_again
+                   : static_cast<Code>(static_cast<unsigned>(Code::own) + static_cast<unsigned>(error.code())),
+               error.what(), error.code() == ExitCode::not_permitted ? std::string(missing_rights) : error.hint()) {}
 
 std::string json(const CniError& error, std::string_view cni_version) {
   Json document{{"cniVersion", cni_version}, {"code", static_cast<unsigned>(error.code())}, {"msg", error.what()}};
