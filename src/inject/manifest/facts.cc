@@ -55,11 +55,6 @@ void add_probes(const Node& container, const std::string& name, std::vector<lint
   }
 }
 
-bool rewrites_probes(const Node* metadata) {
-  const std::string said = child_text(child(metadata, "annotations"), rewrite_annotation);
-  return options::to_boolean(said).value_or(false);
-}
-
 }  // namespace
 
 lint::PodFacts facts_of(const PodTemplate& pod, std::string_view proxy) {
@@ -67,7 +62,8 @@ lint::PodFacts facts_of(const PodTemplate& pod, std::string_view proxy) {
   made.title = title(pod);
   const Node* spec = child(pod.pod, "spec");
   const Node* of_pod = child(spec, "securityContext");
-  const bool rewritten = rewrites_probes(child(pod.pod, "metadata"));
+  const std::string rewrite = child_text(child(child(pod.pod, "metadata"), "annotations"), rewrite_annotation);
+  const bool rewritten = options::to_boolean(rewrite).value_or(false);
   for (const char* key : {"initContainers", "containers"}) {
     const Node* containers = child(spec, key);
     if (containers == nullptr) continue;
