@@ -39,12 +39,6 @@ Error not_a_network_namespace(const std::string& target) {
   return {ExitCode::usage, target + " is not a network namespace", a_namespace};
 }
 
-struct stat status_of(const Descriptor& file) {
-  struct stat status {};
-  if (fstat(file.get(), &status) != 0) throw system_error(errno, "cannot inspect the namespace");
-  return status;
-}
-
 // Whether that is the namespace that this process is in. Both kinds are files of the kernel's, told apart by number.
 bool is_ours(const Descriptor& file, const char* own) {
   struct stat ours {};
@@ -52,7 +46,8 @@ bool is_ours(const Descriptor& file, const char* own) {
     throw system_error(errno, fmt::format("cannot tell which namespace this process is in: {}", own), ExitCode::failed,
                        "/proc must be mounted");
   }
-  const struct stat its = status_of(file);
+  struct stat its {};
+  if (fstat(file.get(), &its) != 0) throw system_error(errno, "cannot inspect the namespace");
   return its.st_dev == ours.st_dev && its.st_ino == ours.st_ino;
 }
 
