@@ -442,14 +442,11 @@ std::string standalone_path(const Folders& folders) {
   return fmt::format("{}/{}.conf", folders.configurations, plugin_name);
 }
 
-// With the name by which pods, and a NetworkAttachmentDefinition, name it.
-std::string standalone_text(std::string_view entry) {
-  return fmt::format("{{\"cniVersion\": \"0.3.1\", \"name\": \"{}\", {}\n", plugin_name, entry.substr(1));
-}
-
 void put_standalone(const Folders& folders, const std::string& entry, Outcome& outcome) {
   const std::string path = standalone_path(folders);
-  const std::string text = standalone_text(entry);
+  // With the name by which pods, and a NetworkAttachmentDefinition, name it.
+  const std::string text =
+      fmt::format("{{\"cniVersion\": \"0.3.1\", \"name\": \"{}\", {}\n", plugin_name, entry.substr(1));
   if (read_text(path) == text && is_file_of_mode(file_version(path), configuration_mode)) return;
   write_configuration(path, text);
   outcome.done.push_back(fmt::format("'{}': the network {} of Multus", excerpt(path), plugin_name));
