@@ -5,6 +5,7 @@
 #include <sidetrack/version.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "inject/manifest/key_index.h"
@@ -88,21 +89,17 @@ class TemplateReader {
     InjectionTemplate made;
     const std::string usual = fmt::format(fmt::runtime(usual_init_container), version);
     made.init = parse_yaml(usual, "istio-init")[0].root;
-    struct Part {
-      std::string_view key;
-      std::vector<Node>* nodes;
-    };
-    const Part parts[] = {{"initContainers", &made.init_containers},
-                          {"containers", &made.containers},
-                          {"volumes", &made.volumes},
-                          {"imagePullSecrets", &made.image_pull_secrets}};
+    const std::map<std::string_view, std::vector<Node>*> parts{{"initContainers", &made.init_containers},
+                                                               {"containers", &made.containers},
+                                                               {"volumes", &made.volumes},
+                                                               {"imagePullSecrets", &made.image_pull_secrets}};
     for (const Entry& entry : spec_->entries) {
-      const auto* const part = std::ranges::find(parts, entry.key, &Part::key);
-      if (part == std::end(parts)) {
+      const auto part = parts.find(entry.key);
+      if (part == parts.end()) {
         refuse(entry.value.line, fmt::format("'{}': not put into pods", excerpt(entry.key)),
                "a template has initContainers, containers, volumes and imagePullSecrets");
       }
-      *part->nodes = named(entry);
+      *part->second = named(entry);
     }
     check_names(made);
     for (const auto* list : {&made.init_containers, &made.containers}) {
