@@ -145,18 +145,14 @@ void ask_features(Inquiry& inquiry, Families families, BackendState& state) {
   }
 }
 
-void count_rules(const Live& live, BackendState& state) {
-  for (const LiveChain& chain : live.chains) {
-    for (const LiveRule& each : chain.rules) ++(each.ours ? state.rules_of_sidecar : state.rules_of_others);
-  }
-}
-
 BackendState inspect_backend(BackendKind kind, Kernel& kernel, Families families) {
   BackendState state;
   state.kind = kind;
   try {
     Inquiry inquiry(kernel, kind);
-    count_rules(inquiry.seen(), state);
+    for (const LiveChain& chain : inquiry.seen().chains) {
+      for (const LiveRule& each : chain.rules) ++(each.ours ? state.rules_of_sidecar : state.rules_of_others);
+    }
     ask_features(inquiry, families, state);
   } catch (const Error& error) {
     state.problem = error.what();
