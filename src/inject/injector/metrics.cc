@@ -14,8 +14,8 @@ std::string head(std::string_view name, std::string_view type, std::string_view 
   return fmt::format("# HELP {0}{1} {2}\n# TYPE {0}{1} {3}\n", prefix, name, help, type);
 }
 
-std::string counter(std::string_view name, std::string_view help, std::uint64_t value) {
-  return fmt::format("{}{}{} {}\n", head(name, "counter", help), prefix, name, value);
+std::string sample(std::string_view name, std::string_view type, std::string_view help, std::uint64_t value) {
+  return fmt::format("{}{}{} {}\n", head(name, type, help), prefix, name, value);
 }
 
 }  // namespace
@@ -39,11 +39,11 @@ std::string Metrics::text(std::size_t connections) const {
   std::string text = head("requests_total", "counter", "Requests by the status of their answer.");
   for (const auto& [status, count] : answers_)
     text += fmt::format("{}requests_total{{code=\"{}\"}} {}\n", prefix, status, count);
-  text += counter("injected_total", "Pods that were injected.", injected_);
+  text += sample("injected_total", "counter", "Pods that were injected.", injected_);
   text += head("skipped_total", "counter", "Pods that were not, by reason.");
   for (const auto& [reason, count] : skipped_)
     text += fmt::format("{}skipped_total{{reason=\"{}\"}} {}\n", prefix, reason, count);
-  text += counter("refused_total", "Pods that were refused.", refused_);
+  text += sample("refused_total", "counter", "Pods that were refused.", refused_);
   text += head("request_seconds", "histogram", "From the last byte of a request to its answer.");
   std::uint64_t below = 0;
   for (std::size_t i = 0; i < times_.size(); ++i) {
@@ -52,10 +52,9 @@ std::string Metrics::text(std::size_t connections) const {
                         i < bounds.size() ? fmt::format("{}", bounds[i]) : "+Inf", below);
   }
   text += fmt::format("{0}request_seconds_sum {1:.6f}\n{0}request_seconds_count {2}\n", prefix, seconds_, below);
-  text += counter("certificate_reloads_total", "How often a new certificate was loaded.", reloads_);
-  text += counter("certificate_reload_failures_total", "Failed reloads of the certificate.", failed_reloads_);
-  text += fmt::format("{}{}connections {}\n", head("connections", "gauge", "Connections that are open."), prefix,
-                      connections);
+  text += sample("certificate_reloads_total", "counter", "How often a new certificate was loaded.", reloads_);
+  text += sample("certificate_reload_failures_total", "counter", "Failed reloads of the certificate.", failed_reloads_);
+  text += sample("connections", "gauge", "Connections that are open.", connections);
   return text;
 }
 
