@@ -116,20 +116,13 @@ Place place_of_process(std::uint32_t pid) {
 }
 
 bool is_network_namespace(const std::string& path) {
-  const auto absent = [] { return errno == ENOENT || errno == ENOTDIR || errno == ESRCH; };
-  const auto fail = [&]() -> Error { return system_error(errno, "cannot look at " + excerpt(path)); };
   struct statfs system {};
   if (path.empty()) return false;
-  if (statfs(path.c_str(), &system) != 0) {
-    if (absent()) return false;
-    throw fail();
-  }
-  if (system.f_type != NSFS_MAGIC) return false;
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) {
-    if (absent()) return false;
-    throw fail();
-  }
+  const bool is_there = statfs(path.c_str(), &system) == 0;
+  if (is_there && system.f_type != NSFS_MAGIC) return false;
+  const Descriptor file(is_there ? open(path.c_str(), O_RDONLY | O_CLOEXEC) : -1);
+  if (!file.valid() && (errno == ENOENT || errno == ENOTDIR || errno == ESRCH)) return false;
+  if (!file.valid()) throw system_error(errno, "cannot look at " + excerpt(path));
   const int kind = ioctl(file.get(), NS_GET_NSTYPE);
   return kind < 0 || kind == CLONE_NEWNET;
 }
