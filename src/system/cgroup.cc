@@ -110,18 +110,19 @@ Paths known_paths() {
 
 FoundCgroup find_cgroup(const std::string& given) {
   FoundCgroup found{without_slashes(given), 0, ""};
+  const auto refused = [&](std::string problem) {
+    found.problem = std::move(problem);
+    return found;
+  };
   const std::vector<Mount> mounts = cgroup_mounts();
   for (const Mount& mount : mounts) {
     if (mount.kind != "cgroup" || !below(found.path, without_slashes(mount.point))) continue;
-    found.problem = fmt::format("a directory of cgroup v1 ({}), whose processes netfilter does not know by a path",
-                                printable(mount.options));
-    return found;
+    return refused(fmt::format("a directory of cgroup v1 ({}), whose processes netfilter does not know by a path",
+                               printable(mount.options)));
   }
   const Mount* mount = hierarchy(mounts);
-  if (mount == nullptr) {
-    found.problem = "no cgroup v2 hierarchy is mounted here ('ip netns exec' leaves none in /sys: use --netns)";
-    return found;
-  }
+  if (mount == nullptr)
+    return refused("no cgroup v2 hierarchy is mounted here ('ip netns exec' leaves none in /sys: use --netns)");
   const std::string root = without_slashes(mount->root);
   if (const auto rest = below(found.path, without_slashes(mount->point))) {
     found.path = root.empty() || rest->empty() ? root + *rest : root + "/" + *rest;
@@ -130,17 +131,11 @@ FoundCgroup find_cgroup(const std::string& given) {
   struct stat status {};
   const std::string folder = mount->point + "/" + inside.value_or("");
   const int error = inside && stat(folder.c_str(), &status) != 0 ? errno : 0;
-  if (inside && error == 0 && !S_ISDIR(status.st_mode)) {
-    found.problem = "a file, not a cgroup's directory";
-    return found;
-  }
-  if (found.path.empty() || !inside || error != 0) {
-    found.problem = found.path.empty() ? "the root of the hierarchy, which every process is in"
-                    : inside && error != ENOENT && error != ENOTDIR
-                        ? errno_words(error)
-                        : fmt::format("no such cgroup below {}", printable(mount->point));
-    return found;
-  }
+  if (inside && error == 0 && !S_ISDIR(status.st_mode)) return refused("a file, not a cgroup's directory");
+  if (found.path.empty()) return refused("the root of the hierarchy, which every process is in");
+  if (!inside || error == ENOENT || error == ENOTDIR)
+    return refused(fmt::format("no such cgroup below {}", printable(mount->point)));
+  if (error != 0) return refused(errno_words(error));
   found.id = status.st_ino;
   // For the time when no file can be opened any more.
   const std::lock_guard lock(known_cgroups().mutex);
