@@ -47,17 +47,14 @@ int keep_only(std::initializer_list<unsigned> numbers) {
   return set(kept) ? 0 : errno;
 }
 
-WithoutCapabilities::WithoutCapabilities() {
-  Sets sets;
-  if (!get(sets)) return;
-  for (std::size_t i = 0; i < effective_.size(); ++i) effective_[i] = std::exchange(sets.words[i].effective, 0);
-  static_cast<void>(set(sets));
-}
+WithoutCapabilities::WithoutCapabilities() { swap_effective(); }
 
-WithoutCapabilities::~WithoutCapabilities() {
+WithoutCapabilities::~WithoutCapabilities() { swap_effective(); }
+
+void WithoutCapabilities::swap_effective() {
   Sets sets;
   if (!get(sets)) return;
-  for (std::size_t i = 0; i < effective_.size(); ++i) sets.words[i].effective = effective_[i];
+  for (std::size_t i = 0; i < effective_.size(); ++i) std::swap(effective_[i], sets.words[i].effective);
   static_cast<void>(set(sets));
 }
 

@@ -24,6 +24,7 @@ class WithoutCapabilities {
   WithoutCapabilities& operator=(const WithoutCapabilities&) = delete;
 
  private:
+  void swap_effective();
   std::array<std::uint32_t, 2> effective_{};  // as they were
 };
 
