@@ -157,11 +157,7 @@ std::string answer(const Subject& subject, const NodeOptions& options, Act act) 
         !subject.record && namespace_at(fmt::format("/proc/{}/ns/net", *subject.report.pid)) != subject.network;
     if (has_ended) report.detail.clear();
     // A repair that failed leaves what differs.
-    if (has_ended) {
-      report.state = PodState::gone;
-    } else if (report.state != PodState::differs) {
-      report.state = PodState::unknown;
-    }
+    if (has_ended || report.state != PodState::differs) report.state = has_ended ? PodState::gone : PodState::unknown;
     report.detail += (report.detail.empty() ? "" : "; not repaired: ") + std::string(error.what());
   }
   return text_of(report);
