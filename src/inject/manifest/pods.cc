@@ -400,10 +400,9 @@ Annotations strings_of(const Node* mapping) {
 const Node* annotations_node(const Node* metadata, const Where& where) {
   constexpr std::string_view key = "annotations";
   const Node* annotations = strings(metadata, key, where);
+  if (annotations == nullptr) return nullptr;
   std::size_t bytes = 0;
-  if (annotations != nullptr) {
-    for (const Entry& entry : annotations->entries) bytes += entry.key.size() + entry.value.text.size();
-  }
+  for (const Entry& entry : annotations->entries) bytes += entry.key.size() + entry.value.text.size();
   if (bytes > largest_annotations)
     throw Error(ExitCode::usage,
                 fmt::format("{}: {}: {} bytes: expected at most {}", where.text(annotations->line), key, bytes,

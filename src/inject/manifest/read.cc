@@ -62,13 +62,11 @@ Documents parse_documents(std::string text, std::string name, const Limits& limi
 Text read_text(const std::string& file) {
   const bool is_standard_input = file == "-";
   const std::string name = is_standard_input ? std::string(standard_input) : file;
-  const auto refuse = [&](int error) {
-    throw Error(ExitCode::usage, fmt::format("{}: cannot be read: {}", excerpt(name), errno_words(error)),
-                error == EFBIG ? fmt::format("at most {} MiB are read", largest_document >> 20U) : "");
-  };
   static std::string of_standard_input;  // it can be read once, and a manifest may be asked for more than its options
   std::string text;
-  if (const int error = read_named(file, largest_document, text); error != 0) refuse(error);
+  if (const int error = read_named(file, largest_document, text); error != 0)
+    throw Error(ExitCode::usage, fmt::format("{}: cannot be read: {}", excerpt(name), errno_words(error)),
+                error == EFBIG ? fmt::format("at most {} MiB are read", largest_document >> 20U) : "");
   if (is_standard_input) text = of_standard_input += text;
   return {name, std::move(text)};
 }
