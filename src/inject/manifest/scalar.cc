@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
+#include <span>
 
 #include "model/scan.h"
 
@@ -20,18 +21,14 @@ constexpr std::string_view falses[] = {"n", "N", "no", "No", "NO", "false", "Fal
 constexpr std::string_view no_json_numbers[] = {".nan",  ".NaN",  ".NAN",  ".inf",  ".Inf",  ".INF",
                                                 "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF"};
 
-template <std::size_t Size>
-bool is_in(const std::string_view (&list)[Size], std::string_view text) {
-  return std::ranges::find(list, text) != std::end(list);
+bool is_in(std::span<const std::string_view> list, std::string_view text) {
+  return std::ranges::find(list, text) != list.end();
 }
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-struct Base {
-  std::array<std::string_view, 2> prefixes;
-  int base;
-};
-constexpr Base base_table[] = {{{"0x", "0X"}, 16}, {{"0b", "0B"}, 2}, {{"0o", "0O"}, 8}};
+constexpr std::pair<std::array<std::string_view, 2>, int> base_table[] = {
+    {{"0x", "0X"}, 16}, {{"0b", "0B"}, 2}, {{"0o", "0O"}, 8}};
 
 struct Integer {
   bool negative;
