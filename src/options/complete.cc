@@ -6,7 +6,6 @@
 #include "model/scan.h"
 #include "options/command_words.h"
 #include "options/flags.h"
-#include "options/log_flags.h"
 #include "options/options.h"
 #include "system/folder.h"
 
@@ -30,7 +29,7 @@ constexpr NamedValue named_values[] = {
     {"PATH|NAME", "", "/run/netns", true},
     {"PID", "", "/proc"},
     {"TARGET", "stdout|stderr", "", true},
-    {"[SCOPE:]LEVEL", options::log_levels, ""},
+    {"[SCOPE:]LEVEL", log_levels, ""},
 };
 
 class Completion {

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <concepts>
 #include <tuple>
+#include <utility>
 
 #include "model/error.h"
 #include "model/printable.h"
-#include "options/log_flags.h"
 #include "options/values.h"
 
 namespace sidetrack {
@@ -24,7 +24,7 @@ using options::refuse;
 
 template <typename Value, typename Part>
 Value& member(CommandLine& line, Value Part::*which) {
-  const auto parts = std::tie(line, line.config, line.applying, line.names, line.packet, line.text, line.pods,
+  const auto parts = std::tie(line, line.config, line.applying, line.names, line.log, line.packet, line.text, line.pods,
                               line.manifest, line.cni);
   return std::get<Part&>(parts).*which;
 }
@@ -390,6 +390,47 @@ void set_owner_groups_exclude(CommandLine& line, const Given& given) {
   limit_groups(given, line.names.owner_groups_exclude.size());
 }
 
+// ---- The logging flags of Istio's programs, which are in every injected manifest
+
+// Our messages are those of the scope "default"; "all" covers every scope.
+bool is_ours(std::string_view scope) { return scope == "default" || scope == "all"; }
+
+std::pair<std::string_view, LogOptions::Level> scoped_level(const Item& item) {
+  const auto colon = item.text.rfind(':');
+  const bool scoped = colon != std::string_view::npos;
+  const auto scope = scoped ? item.text.substr(0, colon) : "default";
+  const auto levels = each_choice(log_levels);
+  const auto level = std::ranges::find(levels, scoped ? item.text.substr(colon + 1) : item.text);
+  if (scope.empty() || level == levels.end()) {
+    refuse(item, fmt::format("[scope:]level, the level one of {}", fmt::join(levels, ", ")));
+  }
+  return {scope, static_cast<LogOptions::Level>(level - levels.begin())};
+}
+
+void set_log_output_level(CommandLine& line, const Given& given) {
+  each_item(given, [&](const Item& item) {
+    const auto [scope, level] = scoped_level(item);
+    if (is_ours(scope)) line.log.level = level;
+  });
+}
+
+void check_log_levels(CommandLine&, const Given& given) {
+  each_item(given, [](const Item& item) { scoped_level(item); });
+}
+
+void set_log_target(CommandLine& line, const Given& given) {
+  if (given.text.empty()) refuse(given, "stdout, stderr or a path");
+  line.log.targets.emplace_back(given.text);
+}
+
+void set_log_caller(CommandLine& line, const Given& given) {
+  each_item(given, [&](const Item& item) { line.log.caller |= is_ours(item.text); });
+}
+
+void check_verbosity(CommandLine&, const Given& given) {
+  if (to_number<int>(given.text).value_or(-1) < 0) refuse(given, "a number");
+}
+
 // ---- Who takes what.
 
 using enum Command;
@@ -725,15 +766,15 @@ constexpr Flag flag_table[] = {
      "of older releases; without effect: apply always removes what it replaces", Group::former, apply, set_former},
 
     {"log_output_level", '\0', {}, Kind::list, "[SCOPE:]LEVEL", "", "default:info",
-     "debug, info, warn, error, fatal or none", Group::log, logging, options::set_log_output_level},
+     "debug, info, warn, error, fatal or none", Group::log, logging, set_log_output_level},
     {"log_as_json", '\0', {}, Kind::boolean, "", "", "",
-     "one JSON object per line", Group::log, logging, options::set_log_as_json},
+     "one JSON object per line", Group::log, logging, boolean<&LogOptions::json>},
     {"log_target", '\0', {}, Kind::text, "TARGET", "", "",
-     "stdout, stderr or a path; may be repeated", Group::log, logging, options::set_log_target},
+     "stdout, stderr or a path; may be repeated", Group::log, logging, set_log_target},
     {"log_caller", '\0', {}, Kind::list, "SCOPES", "", "",
-     "add the source line of each message", Group::log, logging, options::set_log_caller},
+     "add the source line of each message", Group::log, logging, set_log_caller},
     {"log_stacktrace_level", '\0', {}, Kind::list, "[SCOPE:]LEVEL", "", "default:none",
-     "accepted, without effect", Group::log, logging, options::check_log_levels},
+     "accepted, without effect", Group::log, logging, check_log_levels},
     {"log_rotate", '\0', {}, Kind::text, "FILE", "", "",
      "of Istio before 1.24; no file is written: --log_target names one", Group::former, apply, set_former},
     {"log_rotate_max_age", '\0', {}, Kind::scalar, "DAYS", "", "",
@@ -743,7 +784,7 @@ constexpr Flag flag_table[] = {
     {"log_rotate_max_size", '\0', {}, Kind::scalar, "MEGABYTES", "", "",
      "of Istio before 1.24; without effect: no log is rotated", Group::former, apply, set_former},
     {"vklog", '\0', {}, Kind::scalar, "N", "", "0",
-     "accepted, without effect", Group::log, logging, options::check_verbosity},
+     "accepted, without effect", Group::log, logging, check_verbosity},
 
     {"help", 'h', {}, Kind::boolean, "", "", "", "print this help", Group::output, logging | completion, boolean<&CommandLine::help>},
 

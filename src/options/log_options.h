@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sidetrack {
+
+inline constexpr std::string_view log_levels = "debug|info|warn|error|fatal|none";  // in the order of LogOptions::Level
 
 struct LogOptions {
   // --log_output_level: the level of the "default" scope; other scopes are accepted and have no effect here.
