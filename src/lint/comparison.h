@@ -8,10 +8,16 @@
 #include <vector>
 
 #include "lint/finding.h"
-#include "lint/list_values.h"
 #include "space/regions.h"
 
 namespace sidetrack::lint {
+
+// A value of a list as it was given, and the packets that it speaks of.
+struct ListValue {
+  std::string text;
+  std::optional<Family> family;  // of an address
+  space::Interval values;
+};
 
 // An option that was given, what it says, and how everything would be without it.
 struct Option {

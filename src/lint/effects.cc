@@ -48,6 +48,86 @@ constexpr WholeInfo wholes[] = {
     {"--dual-stack", false, Direction::out, {}, [](const Config& config) { return !config.families.has_value(); }},
 };
 
+// ---- The values of an option that is a list
+
+template <typename Number>
+ListValue one_value(const Range<Number>& range) {
+  return {text(range), {}, {range.first, range.last}};
+}
+ListValue one_value(std::uint32_t number) { return one_value(IdRange{number, number}); }
+ListValue one_value(const AddressRange& range) {
+  return {range.text(), range.family(), {space::value_of(range.first), space::value_of(range.last)}};
+}
+
+template <typename List>
+std::vector<ListValue> each_value(const List& list) {
+  std::vector<ListValue> all;
+  std::ranges::transform(list, std::back_inserter(all), [](const auto& one) { return one_value(one); });
+  return all;
+}
+
+// Those that a match asks for in one field.
+class ValuesOf : public sidetrack::Asked {
+ public:
+  explicit ValuesOf(Field field) : field_(field) {}
+  std::vector<ListValue> take() { return std::move(values_); }
+
+  void addresses(End end, const std::vector<AddressRange>& ranges) override {
+    add(end == End::destination ? Field::destination : Field::source, ranges);
+  }
+  void ports(End end, const std::vector<PortRange>& ports) override {
+    add(end == End::destination ? Field::destination_port : Field::source_port, ports);
+  }
+  void ids(OwnerKind kind, const std::vector<IdRange>& ids) override {
+    add(kind == OwnerKind::uid ? Field::uid : Field::gid, ids);
+  }
+  // In no list of an option.
+  void interface(InterfaceDirection, const std::string&) override {}
+  void address_type(const AddressTypeMatch&) override {}
+  void ends(const ConnectionMatch&) override {}
+  void protocol(Protocol) override {}
+  void socket() override {}
+  void cgroup(const std::string&) override {}
+  void mark(std::uint32_t, std::uint32_t) override {}
+  void connmark(std::uint32_t, std::uint32_t) override {}
+  void connection() override {}
+
+ private:
+  template <typename List>
+  void add(Field field, const List& list) {
+    if (field == field_) std::ranges::move(each_value(list), std::back_inserter(values_));
+  }
+
+  Field field_;
+  std::vector<ListValue> values_;
+};
+
+// Returns the values of a list that was given, one by one; none of "*", or of names.
+std::vector<ListValue> values_of(const OptionValue& value) {
+  if (const auto* ranges = std::get_if<std::vector<AddressRange>>(&value)) return each_value(*ranges);
+  if (const auto* ports = std::get_if<std::vector<PortRange>>(&value)) return each_value(*ports);
+  if (const auto* ids = std::get_if<std::vector<IdRange>>(&value)) return each_value(*ids);
+  const auto* numbers = std::get_if<std::vector<std::uint32_t>>(&value);
+  return numbers == nullptr ? std::vector<ListValue>() : each_value(*numbers);
+}
+
+// Returns what a rule's matches say of that field, of those that are not negated.
+std::vector<ListValue> values_of(const Rule& rule, Field field) {
+  ValuesOf asked(field);
+  for (const Match& match : rule.matches) {
+    if (!is_negated(match)) ask(match, asked);
+  }
+  return asked.take();
+}
+
+// "22,443,8000-8100,9000,… (6 values)"
+std::string joined(const std::vector<ListValue>& values) {
+  constexpr std::size_t shown = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(values.size(), shown); ++i) text += (i == 0 ? "" : ",") + values[i].text;
+  return values.size() > shown ? fmt::format("{},… ({} values)", text, values.size()) : text;
+}
+
 // A value as it was given.
 std::string as_given(const OptionValue& value) {
   if (const auto* one = std::get_if<std::uint32_t>(&value)) return fmt::format("{}", *one);
@@ -85,12 +165,13 @@ class OfConfig {
       if (value == flag.value_of.get(flag, Config())) continue;  // not given
       const ListMeaning& meaning = flag.value_of.meaning;
       const bool is_whole = std::ranges::find(wholes, short_name(flag), &WholeInfo::flag) != std::end(wholes);
-      if (!is_whole && is_names(value)) {
-        add_each_name(flag);
+      const auto* names = std::get_if<std::vector<std::string>>(&value);
+      if (!is_whole && names != nullptr && *names != everything_listed) {
+        add_each_name(flag, *names);
       } else if (meaning.role == Role::none || value == OptionValue(everything_listed)) {
         add_whole(flag, as_given(value));
       } else {
-        add_list(flag);
+        add_list(flag, values_of(value));
       }
     }
     if (options_.empty()) return {};
@@ -126,19 +207,14 @@ class OfConfig {
     add(std::move(option), config);
   }
 
-  static bool is_names(const OptionValue& value) {
-    return std::holds_alternative<std::vector<std::string>>(value) && value != OptionValue(everything_listed);
-  }
-
   // Whether a value of the flag says all that the other one does.
   static bool covers(const Flag& flag, const std::string& one, const std::string& other) {
     if (flag.name == "bypass-cgroup") return is_within_cgroup(other, one);
     return one == other || (flag.value_of.meaning.field == Field::interface && matches_interface(one, other));
   }
 
-  void add_each_name(const Flag& flag) {
+  void add_each_name(const Flag& flag, const std::vector<std::string>& names) {
     const bool is_interface = flag.value_of.meaning.field == Field::interface;
-    const std::vector<std::string> names = names_of(flag, subject_.config);
     for (std::size_t i = 0; i < names.size(); ++i) {
       Config config = subject_.config;
       Option option{short_name(flag), names[i]};
@@ -159,9 +235,8 @@ class OfConfig {
     }
   }
 
-  void add_list(const Flag& flag) {
+  void add_list(const Flag& flag, std::vector<ListValue> values) {
     const ListMeaning& meaning = flag.value_of.meaning;
-    std::vector<ListValue> values = values_of(flag, subject_.config);
     const bool only_covered = meaning.role == Role::is_proxy;
     if (only_covered && values.size() < 2) return;
     const std::string name = short_name(flag);
@@ -248,13 +323,9 @@ class OfLive {
 
   template <typename Use>
   void each_rule(const Use& use) {
-    for (const Live& one : live_) {
-      for (const LiveChain& chain : one.chains) {
-        for (const LiveRule& rule : chain.rules) {
-          if (const auto option = option_of(rule); !option.empty()) use(rule.rule, option);
-        }
-      }
-    }
+    for_each_rule(live_, [&](const LiveRule& rule) {
+      if (const auto option = option_of(rule); !option.empty()) use(rule.rule, option);
+    });
   }
 
   template <typename Is>
