@@ -22,11 +22,6 @@ namespace {
 
 using namespace space;
 
-std::string name_of(std::uint16_t port) {
-  const auto* const found = std::ranges::find(named_ports, port, &NamedPort::port);
-  return found == std::end(named_ports) ? std::string() : fmt::format(" ({})", found->name);
-}
-
 void append(Findings& all, Findings more) { std::ranges::move(more, std::back_inserter(all)); }
 
 // Lists the first ones about one subject, and counts the others: where there are thousands, each is of another service.
@@ -94,7 +89,7 @@ Findings captured_ports_of_proxy(Regions& regions, Regions::Node root, const Pod
   for (const std::uint16_t port : ports_of_proxy) {
     add_if_captured(all, regions, root, pod, proxy, port,
                     {Code::proxy_port_captured,
-                     fmt::format("inbound tcp to port {}{}", port, name_of(port)),
+                     fmt::format("inbound tcp to port {} ({})", port, port_name(port)),
                      "the proxy answers there itself, without its inbound listener",
                      fmt::format("add {0} to -d; where -b is a list, leave {0} out of that", port),
                      {},

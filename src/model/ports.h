@@ -30,9 +30,9 @@ inline constexpr NamedPort named_ports[] = {
 };
 
 // Empty if the port is none of them.
-[[nodiscard]] constexpr std::string_view port_name(std::uint16_t port, bool of_ztunnel = false) {
+[[nodiscard]] constexpr std::string_view port_name(std::uint16_t port) {
   for (const NamedPort& named : named_ports) {
-    if (named.port == port) return of_ztunnel && !named.of_ztunnel.empty() ? named.of_ztunnel : named.name;
+    if (named.port == port) return named.name;
   }
   return {};
 }
