@@ -118,31 +118,18 @@ bool is_never_seen(const Ending& ending) {  // nobody gets it: no promise is bro
 }
 
 // How the packets of a promise are to end.
-class Kept {
- public:
-  explicit Kept(Regions& regions) : sets_(&regions.sets()) {}
-
-  [[nodiscard]] auto taken_by(std::vector<std::uint16_t> ports, std::vector<std::string> interfaces) const {
-    return [sets = sets_, ports = std::move(ports), interfaces = std::move(interfaces)](const Ending& ending,
-                                                                                        const Box& box) {
-      const bool by_excluded =
-          ending.kind == Outcome::Kind::leaves && is_untouched(ending) && is_one_of(interfaces, ending.interface);
-      return by_excluded || is_never_seen(ending) ||
-             (is_taken(ending, box, ports, *sets) && ending.answers != Outcome::Answers::lost);
-    };
-  }
-  [[nodiscard]] auto not_taken_by(std::vector<std::uint16_t> ports) const {
-    return [sets = sets_, ports = std::move(ports)](const Ending& ending, const Box& box) {
-      return !is_taken(ending, box, ports, *sets);
-    };
-  }
-
- private:
-  const Sets* sets_;
-};
-
-std::vector<std::uint16_t> captured_dns_ports(const Config& config) {
-  return config.redirect_dns ? std::vector{proxy_dns_port} : std::vector<std::uint16_t>{};
+auto taken_by(const Sets& sets, std::vector<std::uint16_t> ports, std::vector<std::string> interfaces) {
+  return [&sets, ports = std::move(ports), interfaces = std::move(interfaces)](const Ending& ending, const Box& box) {
+    const bool by_excluded =
+        ending.kind == Outcome::Kind::leaves && is_untouched(ending) && is_one_of(interfaces, ending.interface);
+    return by_excluded || is_never_seen(ending) ||
+           (is_taken(ending, box, ports, sets) && ending.answers != Outcome::Answers::lost);
+  };
+}
+auto not_taken_by(const Sets& sets, std::vector<std::uint16_t> ports) {
+  return [&sets, ports = std::move(ports)](const Ending& ending, const Box& box) {
+    return !is_taken(ending, box, ports, sets);
+  };
 }
 
 // Neither left out nor "*", which is no list.
@@ -172,7 +159,6 @@ class Promises {
         family_(family),
         proxy_(proxy_of(config)),
         boxes_(regions, pod),
-        kept_(regions),
         has_rules_(plan.families.contains(family)) {
     // A family that has no rules is captured by no option: that is said once.
     is_wanted_ = has_rules_ || pod.has_address(family);
@@ -254,7 +240,7 @@ class Promises {
     boxes_.but(box, Field::destination, boxes_.addresses({config_.loopback_ipv4}, family_));
     const auto add_box = [&](const Box& of) {
       add_captured("outbound tcp", asked_by(config_), of,
-                   or_excluded(kept_.taken_by(proxy_.outbound_ports, config_.exclude_interfaces)));
+                   or_excluded(taken_by(sets_, proxy_.outbound_ports, config_.exclude_interfaces)));
     };
     if (!config_.outbound_ranges.empty()) {
       Box by_range = box;
@@ -279,7 +265,7 @@ class Promises {
     boxes_.but(box, Field::interface, boxes_.interfaces(config_.virtual_interfaces));
     boxes_.only_answerable(box, family_);
     add_captured("inbound tcp", config_.inbound_ports.all ? "-b '*'" : "-b", box,
-                 kept_.taken_by({config_.inbound_port}, {}));
+                 taken_by(sets_, {config_.inbound_port}, {}));
   }
 
   void inbound_udp() {
@@ -288,7 +274,7 @@ class Promises {
     boxes_.only(box, Field::destination_port, boxes_.numbers(config_.capture_udp));
     boxes_.but(box, Field::interface, boxes_.interfaces(config_.exclude_interfaces));
     boxes_.only_answerable(box, family_);
-    add_captured("inbound udp", "--capture-udp", box, kept_.taken_by({config_.inbound_port}, {}));
+    add_captured("inbound udp", "--capture-udp", box, taken_by(sets_, {config_.inbound_port}, {}));
   }
 
   void dns() {
@@ -303,7 +289,7 @@ class Promises {
       std::ranges::transform(plan_.dns_servers, std::back_inserter(servers), AddressRange::single);
       if (!to_any) boxes_.only(box, Field::destination, boxes_.addresses(servers, family_));
       add_captured(protocol == tcp ? "DNS by tcp" : "DNS by udp", to_any ? "--capture-all-dns" : "--redirect-dns", box,
-                   or_excluded(kept_.taken_by({proxy_dns_port}, config_.exclude_interfaces)));
+                   or_excluded(taken_by(sets_, {proxy_dns_port}, config_.exclude_interfaces)));
     }
   }
 
@@ -321,7 +307,7 @@ class Promises {
     add(Code::escape, "tcp of a proxy to this pod itself",
         "must go through the inbound listener, as that of the first uid of -u does",
         "give one uid: the rules of the first return what the others send", box,
-        kept_.taken_by({config_.inbound_port}, {}));
+        taken_by(sets_, {config_.inbound_port}, {}));
   }
 
   // ---- Of an ambient pod.
@@ -337,7 +323,7 @@ class Promises {
   void ambient_outbound() {
     Box box = boxes_.usual(Direction::out, family_, tcp);
     boxes_.but(box, Field::destination, left_alone());
-    add_captured("outbound tcp", "--dataplane ambient", box, kept_.taken_by(proxy_.outbound_ports, {}));
+    add_captured("outbound tcp", "--dataplane ambient", box, taken_by(sets_, proxy_.outbound_ports, {}));
   }
 
   void ambient_inbound() {
@@ -346,7 +332,7 @@ class Promises {
     boxes_.but(box, Field::source, boxes_.addresses({probes_from()}, family_));
     boxes_.but(box, Field::interface, boxes_.interfaces(config_.virtual_interfaces));
     boxes_.only_answerable(box, family_);
-    add_captured("inbound tcp", "--dataplane ambient", box, kept_.taken_by({config_.inbound_port}, {}));
+    add_captured("inbound tcp", "--dataplane ambient", box, taken_by(sets_, {config_.inbound_port}, {}));
   }
 
   void ambient_dns() {
@@ -356,7 +342,7 @@ class Promises {
       boxes_.only(box, Field::destination_port, boxes_.numbers(std::vector{dns_port}));
       boxes_.but(box, Field::destination, left_alone());
       add_captured(protocol == tcp ? "DNS by tcp" : "DNS by udp", "--redirect-dns", box,
-                   kept_.taken_by({proxy_dns_port}, {}));
+                   taken_by(sets_, {proxy_dns_port}, {}));
     }
   }
 
@@ -367,7 +353,6 @@ class Promises {
   Family family_;
   Proxy proxy_;
   Boxes boxes_;
-  Kept kept_;
   bool has_rules_;
   bool is_wanted_ = false;
 };
@@ -385,7 +370,7 @@ Proxy proxy_of(const Config& config) {
   made.is_ztunnel = config.dataplane == Dataplane::ambient;
   for (const std::uint32_t uid : config.proxy_uids) made.uids.push_back({uid, uid});
   for (const std::uint32_t gid : config.proxy_gids) made.gids.push_back({gid, gid});
-  made.outbound_ports = captured_dns_ports(config);
+  if (config.redirect_dns) made.outbound_ports.push_back(proxy_dns_port);
   made.outbound_ports.push_back(config.proxy_port);
   made.inbound_ports = {config.inbound_port};
   return made;
@@ -425,7 +410,7 @@ std::vector<Invariant> invariants_of_proxy(Regions& regions, const PodView& pod,
                                            Families families) {
   std::vector<Invariant> all;
   Boxes boxes(regions, pod);
-  const Kept kept(regions);
+  Sets& sets = regions.sets();
   for (const Family family : families.list()) {
     for (const Value protocol : {tcp, udp}) {
       const std::string name = protocol == tcp ? "tcp" : "udp";
@@ -433,20 +418,20 @@ std::vector<Invariant> invariants_of_proxy(Regions& regions, const PodView& pod,
       boxes.of_proxy(box, proxy);
       const std::string about = fmt::format("outbound {} of the proxy, {}", name, title(family));
       all.push_back({Code::loop, about, "comes back to the proxy, which would send it again", remedy_of_loop(proxy),
-                     box, kept.not_taken_by(proxy.outbound_ports)});
-      box[index(Field::state)] = regions.sets().of({{0, 1}});  // later packets, too
+                     box, not_taken_by(sets, proxy.outbound_ports)});
+      box[index(Field::state)] = sets.of({{0, 1}});  // later packets, too
       // Replies to what is bound to an address that others translate may be in another zone: nobody binds for DNS.
-      if (protocol == udp) boxes.only(box, Field::source, regions.sets().single(0));
+      if (protocol == udp) boxes.only(box, Field::source, sets.single(0));
       Invariant leaves{Code::proxy_hindered,
                        about,
                        "must leave the pod unchanged",
                        proxy.is_ztunnel ? remedy_of_loop(proxy) : "let what the proxy's uid and gid send pass",
                        box,
                        {}};
-      leaves.kept = [sets = &regions.sets(), ports = proxy.outbound_ports](const Ending& ending, const Box& of) {
+      leaves.kept = [&sets, ports = proxy.outbound_ports](const Ending& ending, const Box& of) {
         const bool as_it_is =
             ending.kind == Outcome::Kind::leaves && is_untouched(ending) && ending.answers != Outcome::Answers::lost;
-        return as_it_is || ending.kind == Outcome::Kind::unroutable || is_taken(ending, of, ports, *sets);
+        return as_it_is || ending.kind == Outcome::Kind::unroutable || is_taken(ending, of, ports, sets);
       };
       all.push_back(std::move(leaves));
     }
@@ -454,11 +439,11 @@ std::vector<Invariant> invariants_of_proxy(Regions& regions, const PodView& pod,
     boxes.of_proxy(own, proxy);
     all.push_back({Code::loop, fmt::format("tcp of the proxy to this pod itself, {}", title(family)),
                    "comes back to the outbound listener, which would send it again", remedy_of_loop(proxy), own,
-                   kept.not_taken_by(proxy.outbound_ports)});
+                   not_taken_by(sets, proxy.outbound_ports)});
     if (proxy.is_ztunnel) {
       all.push_back({Code::loop, fmt::format("tcp of ztunnel to the app, {}", title(family)),
                      "comes back to the inbound listener, which would send it again", remedy_of_loop(proxy), own,
-                     kept.not_taken_by(proxy.inbound_ports)});
+                     not_taken_by(sets, proxy.inbound_ports)});
       if (proxy.rules_in.contains(family)) all.push_back(invariant_of_answers(regions, pod, own, family));
       continue;
     }
@@ -468,7 +453,7 @@ std::vector<Invariant> invariants_of_proxy(Regions& regions, const PodView& pod,
     all.push_back({Code::loop, fmt::format("tcp of the proxy to the app, {}", title(family)),
                    "comes back to the inbound listener, which would send it again",
                    fmt::format("leave out what comes from {}", passthrough.text()), to_app,
-                   kept.not_taken_by(proxy.inbound_ports)});
+                   not_taken_by(sets, proxy.inbound_ports)});
   }
   return all;
 }
