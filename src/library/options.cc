@@ -66,7 +66,7 @@ void check_arguments(Command command, std::span<const std::string_view> argument
   if (std::ranges::find(arguments, "--version") != arguments.end()) refuse(*find_elsewhere("version"));
   const options::CommandWords given = options::read_words(arguments);
   for (const auto& [flag, values] : given.flags) {
-    const bool is_off = flag->kind == Kind::boolean && !options::boolean({{*flag, values.back(), {}}, values.back()});
+    const bool is_off = flag->kind == Kind::boolean && !options::boolean(Given{*flag, values.back(), {}});
     if (is_off) continue;
     if (const Elsewhere* option = find_elsewhere(flag->name)) refuse(*option);
     if (command == Command::explain && flag->group != Group::packet) {

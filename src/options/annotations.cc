@@ -109,8 +109,7 @@ std::vector<std::string> unread(const Annotations& annotations, const Annotation
 
 bool is_false(std::string_view inject) {
   if (inject.empty()) return false;
-  const Given value = given_by(inject_annotation, inject);
-  return !options::boolean({value, inject});
+  return !options::boolean(given_by(inject_annotation, inject));
 }
 
 // {"initContainers": ["istio-init"], "containers": ["istio-proxy"], …}; either may be null.
@@ -149,8 +148,7 @@ InjectionStatus status_of(std::string_view text) {
 std::string excluded_ports(const std::vector<PortRange>& of_pod, const Annotations& annotations) {
   std::vector<std::uint16_t> of_proxy;
   const Setting asked = status_port(annotations, {});
-  if (!asked.value.empty() && asked.value != "0")
-    of_proxy.push_back(options::port({given_by(asked.from, asked.value), asked.value}));
+  if (!asked.value.empty() && asked.value != "0") of_proxy.push_back(options::port(given_by(asked.from, asked.value)));
   of_proxy.insert(of_proxy.end(), std::begin(ports_of_proxy), std::end(ports_of_proxy));
   std::vector<PortRange> all;
   std::set<PortRange> known;
@@ -200,7 +198,7 @@ Setting setting(const AnnotationInfo& row, const Annotations& annotations, const
 void check_combined(const Config& config, const Annotations& annotations) {
   if (config.capture_udp.empty() || config.mode == Mode::tproxy) return;
   options::refuse(
-      {flag_named("capture-udp"), find(annotations, capture_udp_annotation).value_or(""), capture_udp_annotation},
+      Given{flag_named("capture-udp"), find(annotations, capture_udp_annotation).value_or(""), capture_udp_annotation},
       fmt::format("{} TPROXY with it, as no other mode captures UDP", mode_annotation));
 }
 
@@ -221,7 +219,7 @@ Setting status_port(const Annotations& annotations, const HelmValues& helm, Inje
   if (asked.value.empty() || asked.value == "0" || injector == Injector::istio) return asked;
   const Given value = given_by(asked.from, asked.value);
   try {
-    static_cast<void>(options::port({value, asked.value}));
+    static_cast<void>(options::port(value));
   } catch (const Error&) {
     options::refuse(value, "a port from 1 to 65535, or 0 for none");
   }
@@ -316,8 +314,7 @@ std::string without_envoy(const Variables& metadata, std::string_view from) {
   const auto disabled = find(metadata, no_envoy_variable);
   if (!disabled) return {};
   const std::string variable = fmt::format("{}: {}", from, no_envoy_variable);
-  return options::boolean({given_by(variable, *disabled), *disabled}) ? fmt::format("{} is {}", variable, *disabled)
-                                                                      : "";
+  return options::boolean(given_by(variable, *disabled)) ? fmt::format("{} is {}", variable, *disabled) : "";
 }
 
 std::string_view mode_of_number(std::string_view text) {
@@ -438,8 +435,7 @@ Annotations without_sidecars_own(Annotations annotations, const std::string& hin
 Interception ambient_interception(const Annotations& annotations) {
   if (const auto mode = find(annotations, dataplane_annotation)) {
     const Given given{flag_named("dataplane"), *mode, dataplane_annotation};
-    if (options::choice({given, *mode}, "ambient|none") == 1)
-      return {fmt::format("{} is none", dataplane_annotation), {}};
+    if (options::choice(given, "ambient|none") == 1) return {fmt::format("{} is none", dataplane_annotation), {}};
   }
   const AnnotationNames read = read_of_ambient();
   const std::string hint = fmt::format("of an ambient pod these are read: {}", fmt::join(read, ", "));

@@ -161,7 +161,7 @@ class LongForms {
   }
   // To CLI11 "--dry-run=" and "--dry-run={}" are true, and the value of "--envoy-port=" is the next word.
   void add(const Flag& flag, std::string_view value) {
-    if (flag.kind == Kind::boolean && (value.empty() || value == "{}")) refuse({flag, value, ""}, "true or false");
+    if (flag.kind == Kind::boolean && (value.empty() || value == "{}")) refuse(Given{flag, value, ""}, "true or false");
     add(flag);
     if (value.empty()) {
       words_.emplace_back();
@@ -274,8 +274,7 @@ class Parser {
     result_.command = command;
     for (const auto& [flag, option] : options_) {
       result_.flags.push_back({flag, option->results()});
-      if (flag->name == "help")
-        result_.help = boolean({{*flag, option->results().back(), ""}, option->results().back()});
+      if (flag->name == "help") result_.help = boolean(Given{*flag, option->results().back(), ""});
     }
     result_.words = std::move(words);
   }

@@ -31,7 +31,7 @@ Value& member(CommandLine& line, Value Part::*which) {
 
 template <auto Member, auto Parse>
 void store(CommandLine& line, const Given& given) {
-  member(line, Member) = Parse(Item{given, given.text});
+  member(line, Member) = Parse(given);
 }
 
 template <auto Member, auto Parse>
@@ -115,12 +115,15 @@ constexpr Setter list = setter<Member>(store_list<Member, Parse>);
 template <auto Member, auto Parse>
 constexpr Setter selection = setter<Member>(store_selection<Member, Parse>);
 
+// Returns the place of the value among the choices of its flag.
+std::size_t place_of_choice(const Given& given) { return options::choice(given, given.flag.choices); }
+
 // The enumerators are in the order of the choices.
 template <auto Member>
 void choice(CommandLine& line, const Given& given) {
   auto& chosen = member(line, Member);
   using Enum = std::remove_reference_t<decltype(chosen)>;
-  chosen = static_cast<Enum>(options::choice({given, given.text}, given.flag.choices));
+  chosen = static_cast<Enum>(place_of_choice(given));
 }
 
 void set_mode(CommandLine& line, const Given& given) {
@@ -133,18 +136,17 @@ void set_mode(CommandLine& line, const Given& given) {
 
 // "auto" and nothing leave it open.
 void set_backend(CommandLine& line, const Given& given) {
-  const std::string_view chosen =
-      each_choice(given.flag.choices)[options::choice({given, given.text}, given.flag.choices)];
+  static_cast<void>(place_of_choice(given));
   line.applying.backend.reset();
   for (const BackendKind kind : all_backends) {
-    if (name(kind) == chosen) line.applying.backend = kind;
+    if (name(kind) == given.text) line.applying.backend = kind;
   }
 }
 
 void set_forced_binary(CommandLine& line, const Given& given) {
   line.applying.force_iptables_binary.reset();
   if (given.text.empty()) return;
-  const bool legacy = options::choice({given, given.text}, given.flag.choices) == 0;
+  const bool legacy = place_of_choice(given) == 0;
   line.applying.force_iptables_binary = legacy ? BackendKind::iptables_legacy : BackendKind::iptables_nft;
 }
 
@@ -171,7 +173,7 @@ Cgroup bypassing_cgroup(const Item& item) {
 }
 
 void set_cgroup(CommandLine& line, const Given& given) {
-  line.packet.cgroup = options::cgroup({given, given.text});
+  line.packet.cgroup = options::cgroup(given);
   line.packet.given_cgroup = given.text;
 }
 
@@ -213,12 +215,13 @@ void set_mesh(CommandLine& line, const Given& given) {
   if (given.text == "cilium")
     refuse(given, fmt::format("one of {}", given.flag.choices),
            "Cilium's agent owns the rules of the node and of its pods, and writes them again: remove Cilium itself");
-  line.mesh = each_choice(given.flag.choices)[options::choice({given, given.text}, given.flag.choices)];
+  static_cast<void>(place_of_choice(given));
+  line.mesh = given.text;
 }
 
 // Folders that are named count wherever they stand: see parse.cc.
 void set_platform(CommandLine& line, const Given& given) {
-  const Platform& platform = platforms[options::choice({given, given.text}, given.flag.choices)];
+  const Platform& platform = platforms[place_of_choice(given)];
   line.cni.bin_dir = platform.programs;
   line.cni.net_dir = platform.configurations;
   line.cni.standalone = platform.standalone;
@@ -295,11 +298,11 @@ void set_metrics(CommandLine& line, const Given& given) {
 // One of the choices that the flag has here.
 void set_format(CommandLine& line, const Given& given) {
   constexpr Format formats[] = {Format::text, Format::json, Format::svg};
-  line.format = formats[options::choice({given, given.text}, given.flag.choices)];
+  line.format = formats[place_of_choice(given)];
 }
 
 void set_json(CommandLine& line, const Given& given) {
-  if (options::boolean({given, given.text})) line.format = Format::json;
+  if (options::boolean(given)) line.format = Format::json;
 }
 
 void set_netns(CommandLine& line, const Given& given) {
@@ -336,11 +339,11 @@ void add_address(CommandLine& line, const Given& given) {
   each_item(given, [&](const Item& item) { line.text.pod.addresses.push_back(options::own_address(item)); });
 }
 
-void add_route(CommandLine& line, const Given& given) { options::route({given, given.text}, line.text.pod); }
+void add_route(CommandLine& line, const Given& given) { options::route(given, line.text.pod); }
 
 void set_way(CommandLine& line, const Given& given) {
   constexpr std::size_t forward = 3;
-  const std::size_t chosen = options::choice({given, given.text}, given.flag.choices);
+  const std::size_t chosen = place_of_choice(given);
   line.forwarded = chosen == forward;
   line.way = line.forwarded ? std::nullopt : std::optional(static_cast<Direction>(chosen));
 }
@@ -357,7 +360,7 @@ void set_envoy_user(CommandLine& line, const Given& given) {
 
 // An option of older releases, whose description says what became of it.
 void set_former(CommandLine& line, const Given& given) {
-  if (given.flag.kind == Kind::boolean) options::boolean({given, given.text});
+  if (given.flag.kind == Kind::boolean) options::boolean(given);
   if (!given.variable.empty() && given.text.empty()) return;
   const std::string source = given.variable.empty() ? spelled(given.flag) : std::string(given.variable);
   line.warnings.push_back(fmt::format("{}: {}", source, given.flag.description));
@@ -368,7 +371,7 @@ void set_redirect_dns(CommandLine& line, const Given& given) {
   const bool may_be_all = given.variable == "ISTIO_META_DNS_CAPTURE";
   const bool all = may_be_all && given.text == "ALL";
   if (may_be_all && !all && !options::to_boolean(given.text)) refuse(given, "true, false or ALL");
-  line.config.redirect_dns = all || options::boolean({given, given.text});
+  line.config.redirect_dns = all || options::boolean(given);
   line.config.capture_all_dns = line.config.capture_all_dns || all;
 }
 

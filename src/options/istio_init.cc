@@ -103,7 +103,7 @@ InitArgument port(const HelmValues& helm, std::string_view name, Injector inject
   Setting asked = helm_setting(helm, name);
   // Its template takes 0 for none, and istiod refuses it of the other port.
   if (injector == Injector::istio && name == inbound_port_value && asked.value == "0") asked = helm_setting({}, name);
-  static_cast<void>(options::port({given_by(asked.from, asked.value), asked.value}));
+  static_cast<void>(options::port(given_by(asked.from, asked.value)));
   return {"", std::string(asked.value), std::string(asked.from)};
 }
 
@@ -117,7 +117,7 @@ InitArgument proxy_uid(const PodMetadata& pod, bool is_tproxy, Injector injector
   // TPROXY's proxy runs as root: 1337 stands for its group then.
   if (is_tproxy) return {"", std::string(usual_uid), ""};
   if (pod.proxy_uid && !is_istio) {
-    static_cast<void>(options::id({given_by(of_container, *pod.proxy_uid), *pod.proxy_uid}));
+    static_cast<void>(options::id(given_by(of_container, *pod.proxy_uid)));
     return {"", *pod.proxy_uid, std::move(of_container)};
   }
   if (pod.namespace_uid)

@@ -115,10 +115,6 @@ void refuse(const Item& item, std::string_view expected, std::string hint) {
               std::move(hint));
 }
 
-void refuse(const Given& given, std::string_view expected, std::string hint) {
-  refuse(Item{given, given.text}, expected, std::move(hint));
-}
-
 std::optional<bool> to_boolean(std::string_view text) {
   static constexpr std::string_view yes[] = {"1", "t", "T", "true", "TRUE", "True"};
   static constexpr std::string_view no[] = {"0", "f", "F", "false", "FALSE", "False"};

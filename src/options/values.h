@@ -16,10 +16,13 @@ namespace sidetrack::options {
 
 // One value, or one item of a list.
 struct Item {
+  Item(const Given& whole) : Item(whole, whole.text) {}  // NOLINT: one value is the whole text
+  Item(const Given& given_, std::string_view text_, std::string_view file_ = {}, std::size_t line_ = 0)
+      : given(given_), text(text_), file(file_), line(line_) {}
   const Given& given;
   std::string_view text;
-  std::string_view file = {};  // of a list given as @FILE
-  std::size_t line = 0;        // counts from 1
+  std::string_view file;  // of a list given as @FILE
+  std::size_t line;       // counts from 1
 };
 
 // "-p, --envoy-port", or the variable that the value comes from
@@ -27,7 +30,6 @@ struct Item {
 
 // "-p, --envoy-port: '70000': expected a port from 1 to 65535"
 [[noreturn]] void refuse(const Item& item, std::string_view expected, std::string hint = {});
-[[noreturn]] void refuse(const Given& given, std::string_view expected, std::string hint = {});
 
 [[nodiscard]] std::optional<bool> to_boolean(std::string_view text);  // as Go's strconv.ParseBool
 bool boolean(const Item& item);                                       // the same
