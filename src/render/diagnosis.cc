@@ -178,20 +178,17 @@ void write_findings(Page& page, const Diagnosis& diagnosis) {
 // ---- JSON
 
 Json mappings(const std::vector<IdMapping>& ids) {
-  Json list = Json::array();
-  for (const IdMapping& each : ids) {
-    list.push_back({{"inside", each.inside}, {"outside", each.outside}, {"count", each.count}});
-  }
-  return list;
+  return array_of(ids, [](const IdMapping& each) -> Json {
+    return {{"inside", each.inside}, {"outside", each.outside}, {"count", each.count}};
+  });
 }
 
 Json names_json(const TableNames& names) { return names ? Json(*names) : Json(); }
 
 Json host_json(const HostState& host) {
-  Json capabilities = Json::array();
-  for (const Capability& each : host.capabilities) {
-    capabilities.push_back({{"name", each.name}, {"effective", each.effective}, {"bounding", each.bounding}});
-  }
+  Json capabilities = array_of(host.capabilities, [](const Capability& each) -> Json {
+    return {{"name", each.name}, {"effective", each.effective}, {"bounding", each.bounding}};
+  });
   const UserNamespace& space = host.user_namespace;
   return {{"kernel", host.kernel},
           {"machine", host.machine},
@@ -209,15 +206,11 @@ Json host_json(const HostState& host) {
 }
 
 Json backend_json(const BackendState& backend) {
-  Json features = Json::array();
-  for (const Feature& feature : backend.features) {
-    features.push_back({{"name", feature.name},
-                        {"available", families_json(feature.available)},
-                        {"essential", feature.essential},
-                        {"without", feature.cost},
-                        {"refusal", feature.refusal},
-                        {"remedy", feature.remedy}});
-  }
+  Json features = array_of(backend.features, [](const Feature& feature) -> Json {
+    return {{"name", feature.name},           {"available", families_json(feature.available)},
+            {"essential", feature.essential}, {"without", feature.cost},
+            {"refusal", feature.refusal},     {"remedy", feature.remedy}};
+  });
   const Json rules = {{"sidecar", backend.rules_of_sidecar}, {"others", backend.rules_of_others}};
   return {{"backend", name(backend.kind)},
           {"usable", usable(backend)},
@@ -240,18 +233,15 @@ std::string diagnosis_text(const Diagnosis& diagnosis, bool color) {
 }
 
 std::string diagnosis_json(const Diagnosis& diagnosis) {
-  Json backends = Json::array();
-  for (const BackendState& backend : diagnosis.backends) backends.push_back(backend_json(backend));
-  Json found = Json::array();
-  for (const Finding& finding : findings(diagnosis)) {
-    found.push_back({{"what", finding.what}, {"cost", finding.cost}, {"remedy", finding.remedy}});
-  }
+  Json found = array_of(findings(diagnosis), [](const Finding& finding) -> Json {
+    return {{"what", finding.what}, {"cost", finding.cost}, {"remedy", finding.remedy}};
+  });
   const LockFile& lock = diagnosis.lock;
   Json document = {
       {"host", host_json(diagnosis.host)},
       {"lock", {{"path", lock.path}, {"holder", lock.holder}, {"problem", lock.problem}}},
       {"families", families_json(diagnosis.families)},
-      {"backends", std::move(backends)},
+      {"backends", array_of(diagnosis.backends, backend_json)},
       {"automatic", diagnosis.automatic ? Json(name(*diagnosis.automatic)) : Json()},
       {"because", diagnosis.because},
       {"tables",

@@ -119,43 +119,42 @@ std::string diff_text(const PodDiff& pod_diff, bool color) {
 namespace {
 
 Json lost_replies_json(const std::vector<LostReplies>& all) {
-  Json made = Json::array();
-  for (const LostReplies& lost : all)
-    made.push_back({{"packet", lost.packet}, {"interface", lost.interface}, {"why", lost.why}});
-  return made;
+  return array_of(all, [](const LostReplies& lost) -> Json {
+    return {{"packet", lost.packet}, {"interface", lost.interface}, {"why", lost.why}};
+  });
+}
+
+Json line_json(const DiffLine& line) {
+  static constexpr const char* kinds[] = {"same", "missing", "extra", "foreign"};
+  return {{"kind", kinds[static_cast<int>(line.kind)]}, {"rule", appended_words(line.rule)}};
+}
+
+Json chain_json(const ChainDiff& chain) {
+  return {{"families", families_json(chain.families)},
+          {"table", name(chain.table)},
+          {"chain", chain.name},
+          {"missing", chain.missing},
+          {"extra", chain.extra},
+          {"policy_drop", chain.drops},
+          {"dormant", chain.dormant},
+          {"rules", array_of(chain.lines, line_json)}};
+}
+
+Json difference_json(const Difference& difference) {
+  return {{"backend", name(difference.backend)},
+          {"equal", difference.empty()},
+          {"chains", array_of(difference.chains, chain_json)},
+          {"tables", difference.tables},
+          {"warnings", difference.warnings}};
 }
 
 }  // namespace
 
 Json pod_diff_json(const PodDiff& pod_diff) {
-  static constexpr const char* kinds[] = {"same", "missing", "extra", "foreign"};
-  Json backends = Json::array();
-  for (const Difference& difference : pod_diff.backends) {
-    Json chains = Json::array();
-    for (const ChainDiff& chain : difference.chains) {
-      Json lines = Json::array();
-      for (const DiffLine& line : chain.lines) {
-        lines.push_back({{"kind", kinds[static_cast<int>(line.kind)]}, {"rule", appended_words(line.rule)}});
-      }
-      chains.push_back({{"families", families_json(chain.families)},
-                        {"table", name(chain.table)},
-                        {"chain", chain.name},
-                        {"missing", chain.missing},
-                        {"extra", chain.extra},
-                        {"policy_drop", chain.drops},
-                        {"dormant", chain.dormant},
-                        {"rules", std::move(lines)}});
-    }
-    backends.push_back({{"backend", name(difference.backend)},
-                        {"equal", difference.empty()},
-                        {"chains", std::move(chains)},
-                        {"tables", difference.tables},
-                        {"warnings", difference.warnings}});
-  }
   return {{"equal", pod_diff.equal()},
           {"obstacles", obstacles_json(pod_diff.obstacles)},
           {"lost_replies", lost_replies_json(pod_diff.lost_replies)},
-          {"backends", std::move(backends)},
+          {"backends", array_of(pod_diff.backends, difference_json)},
           {"routing", {{"missing", routing_json(pod_diff.missing)}, {"extra", routing_json(pod_diff.extra)}}}};
 }
 

@@ -141,14 +141,13 @@ std::string effect_text(const std::vector<EffectRegion>& all, bool color) {
 }
 
 std::string effect_json(Regions& regions, const std::vector<EffectRegion>& all) {
-  Json list = Json::array();
-  for (const EffectRegion& one : all) {
-    list.push_back({{"packets", box_json(regions, one.box)},
-                    {"words", one.packets},
-                    {"before", one.before},
-                    {"after", one.after},
-                    {"witness", one.witness}});
-  }
+  Json list = array_of(all, [&](const EffectRegion& one) -> Json {
+    return {{"packets", box_json(regions, one.box)},
+            {"words", one.packets},
+            {"before", one.before},
+            {"after", one.after},
+            {"witness", one.witness}};
+  });
   return dumped(Json{{"same", all.empty()}, {"regions", std::move(list)}});
 }
 

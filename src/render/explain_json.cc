@@ -58,12 +58,10 @@ Json outcome(const Outcome& o) {
 }  // namespace
 
 std::string json(const Trace& trace) {
-  Json steps = Json::array();
-  for (const Step& s : trace.steps) steps.push_back(step(s));
   Json document = {{"packet", packet(trace.packet)},
                    {"outcome", outcome(trace.outcome)},
                    {"decided_by", trace.decisive},
-                   {"steps", std::move(steps)},
+                   {"steps", array_of(trace.steps, step)},
                    {"uncertain", trace.doubts}};
   return dumped(std::move(document));
 }

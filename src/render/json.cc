@@ -28,18 +28,15 @@ Json as_json(const Value& value) {
   return value;
 }
 Json as_json(const std::vector<AddressRange>& ranges) {
-  Json all = Json::array();
-  for (const AddressRange& range : ranges) all.push_back(range.text());
-  return all;
+  return array_of(ranges, [](const AddressRange& range) { return range.text(); });
 }
 
 // One as a number, a range as it is written.
 template <typename Number>
 Json as_json(const std::vector<Range<Number>>& ranges) {
-  Json all = Json::array();
-  for (const Range<Number>& range : ranges)
-    all.push_back(range.first == range.last ? Json(range.first) : Json(text(range)));
-  return all;
+  return array_of(ranges, [](const Range<Number>& range) {
+    return range.first == range.last ? Json(range.first) : Json(text(range));
+  });
 }
 
 // What shaped the plan.
@@ -50,14 +47,12 @@ Json configuration(const Config& config, const Plan& plan) {
     std::visit([&](const auto& value) { made[key(flag)] = as_json(value); }, flag.value_of.get(flag, config));
   }
   made["ip_families"] = families_json(plan.families);
-  Json& servers = made["dns_server"] = Json::array();
-  for (const Address& server : plan.dns_servers) servers.push_back(server.text());
+  made["dns_server"] = array_of(plan.dns_servers, [](const Address& server) { return server.text(); });
   return made;
 }
 
 Json rule(const Rule& rule) {
-  Json matches = Json::array();
-  for (const Match& match : rule.matches) matches.push_back(iptables_words(match));
+  Json matches = array_of(rule.matches, [](const Match& match) { return iptables_words(match); });
   const Reason reason = reason_of(rule);
   return {{"families", families_json(rule.families)},
           {"table", name(rule.table)},
@@ -152,48 +147,38 @@ std::string member_text(std::string_view key, Json value, std::size_t indent) {
 }
 
 Json obstacles_json(std::span<const Obstacle> obstacles) {
-  Json made = Json::array();
-  for (const Obstacle& obstacle : obstacles) {
-    const auto text = [](const std::string& words) { return words.empty() ? Json() : Json(words); };
-    made.push_back({{"rule", obstacle.rule},
-                    {"packet", text(obstacle.packet)},
-                    {"planned", text(obstacle.planned)},
-                    {"instead", text(obstacle.instead)}});
-  }
-  return made;
+  const auto text = [](const std::string& words) { return words.empty() ? Json() : Json(words); };
+  return array_of(obstacles, [&](const Obstacle& obstacle) -> Json {
+    return {{"rule", obstacle.rule},
+            {"packet", text(obstacle.packet)},
+            {"planned", text(obstacle.planned)},
+            {"instead", text(obstacle.instead)}};
+  });
 }
 
 Json families_json(Families families) {
-  Json list = Json::array();
-  for (Family family : families.list()) list.push_back(name(family));
-  return list;
+  return array_of(families.list(), [](Family family) { return name(family); });
 }
 
 Json routing_json(const Routing& routing) {
-  Json rules = Json::array();
-  for (const PolicyRule& r : routing.policy_rules) {
-    Json& rule = rules.emplace_back(Json{{"family", name(r.family)}, {"fwmark", r.mark}, {"lookup", r.table}});
+  Json rules = array_of(routing.policy_rules, [](const PolicyRule& r) {
+    Json rule = {{"family", name(r.family)}, {"fwmark", r.mark}, {"lookup", r.table}};
     if (r.mask != 0xffffffff) rule["fwmask"] = r.mask;
     if (r.priority) rule["priority"] = *r.priority;
-  }
-  Json routes = Json::array();
-  for (const Route& r : routing.local_routes) {
-    routes.push_back(
-        {{"family", name(r.family())}, {"type", "local"}, {"to", "default"}, {"dev", "lo"}, {"table", r.table}});
-  }
-  Json addresses = Json::array();
-  for (const Address& address : routing.loopback_addresses) {
-    addresses.push_back({{"address", AddressRange::single(address).text()}, {"dev", "lo"}});
-  }
-  Json made = {{"rules", std::move(rules)}, {"routes", std::move(routes)}, {"addresses", std::move(addresses)}};
-  return made;
+    return rule;
+  });
+  Json routes = array_of(routing.local_routes, [](const Route& r) -> Json {
+    return {{"family", name(r.family())}, {"type", "local"}, {"to", "default"}, {"dev", "lo"}, {"table", r.table}};
+  });
+  Json addresses = array_of(routing.loopback_addresses, [](const Address& address) -> Json {
+    return {{"address", AddressRange::single(address).text()}, {"dev", "lo"}};
+  });
+  return {{"rules", std::move(rules)}, {"routes", std::move(routes)}, {"addresses", std::move(addresses)}};
 }
 
 std::string json(const Plan& plan, const Config& config) {
-  Json rules = Json::array();
-  for (const Rule& r : plan.ruleset.rules) rules.push_back(rule(r));
   Json document = {{"configuration", configuration(config, plan)},
-                   {"rules", std::move(rules)},
+                   {"rules", array_of(plan.ruleset.rules, rule)},
                    {"routing", routing_json(plan.routing)},
                    {"warnings", plan.warnings}};
   return dumped(std::move(document));

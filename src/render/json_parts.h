@@ -15,6 +15,14 @@ namespace sidetrack {
 
 using Json = nlohmann::ordered_json;
 
+// Returns the array of what `make` returns for each.
+template <typename List, typename Make>
+[[nodiscard]] Json array_of(const List& list, const Make& make) {
+  Json all = Json::array();
+  for (const auto& each : list) all.push_back(make(each));
+  return all;
+}
+
 [[nodiscard]] Json families_json(Families families);      // ["ipv4", "ipv6"]
 [[nodiscard]] Json routing_json(const Routing& routing);  // {"rules": […], "routes": […], "addresses": […]}
 
