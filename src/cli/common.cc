@@ -59,6 +59,13 @@ void check_whose(const CommandLine& line, const Place& place) {
                           place_option(line)));
 }
 
+// Whether apply may write rules into tables of legacy iptables that are not there.
+bool may_choose_legacy(const CommandLine& line) {
+  if (line.command != Command::apply || line.cleanup_only) return false;
+  const auto named = named_backend(line.applying);
+  return !named || *named == BackendKind::iptables_legacy;
+}
+
 }  // namespace
 
 std::optional<Place> enter_target(const CommandLine& line) {
@@ -80,17 +87,6 @@ bool in_own_pod(const CommandLine& line) {
   const bool elsewhere = line.pid || !line.netns.empty() || !line.network_namespace.empty() || line.applying.cni_mode;
   return line.host || !elsewhere;
 }
-
-namespace {
-
-// Whether apply may write rules into tables of legacy iptables that are not there.
-bool may_choose_legacy(const CommandLine& line) {
-  if (line.command != Command::apply || line.cleanup_only) return false;
-  const auto named = named_backend(line.applying);
-  return !named || *named == BackendKind::iptables_legacy;
-}
-
-}  // namespace
 
 void confine(const CommandLine& line, Sandbox kind, const std::vector<std::string>& folders) {
   if (line.no_sandbox) return info("not in a sandbox: --no-sandbox");

@@ -363,6 +363,22 @@ const char* remedy_of_loop(const Proxy& proxy) {
                           : "leave out what the proxy sends: -u and -g are its uid and gid";
 }
 
+// What ztunnel sends on to the app has the address of its client.
+Invariant invariant_of_answers(Regions& regions, const PodView& pod, Box box, Family family) {
+  const Box from_outside = regions.ordinary(pod, Direction::in, family);
+  for (const Field field : {Field::source, Field::destination}) box[index(field)] = from_outside[index(field)];
+  Sets::Id& source = box[index(Field::source)];
+  source = regions.sets().difference(source, regions.sets().single(0));  // one that the kernel chooses
+  return {Code::proxy_hindered,
+          fmt::format("tcp of ztunnel to the app from its client's address, {}", title(family)),
+          "the app's answers must come back to it, by the policy rule of their mark and the route of table 100",
+          "'sidetrack verify --dataplane ambient' names what is missing or in the way",
+          box,
+          [](const Ending& ending, const Box&) {
+            return ending.kind != Outcome::Kind::lands || ending.answers != Outcome::Answers::lost;
+          }};
+}
+
 }  // namespace
 
 Proxy proxy_of(const Config& config) {
@@ -385,26 +401,6 @@ bool is_taken(const Ending& ending, const Box& box, const std::vector<std::uint1
     return one.first == one.last && is_one(static_cast<std::uint16_t>(one.first));
   });
 }
-
-namespace {
-
-// What ztunnel sends on to the app has the address of its client.
-Invariant invariant_of_answers(Regions& regions, const PodView& pod, Box box, Family family) {
-  const Box from_outside = regions.ordinary(pod, Direction::in, family);
-  for (const Field field : {Field::source, Field::destination}) box[index(field)] = from_outside[index(field)];
-  Sets::Id& source = box[index(Field::source)];
-  source = regions.sets().difference(source, regions.sets().single(0));  // one that the kernel chooses
-  return {Code::proxy_hindered,
-          fmt::format("tcp of ztunnel to the app from its client's address, {}", title(family)),
-          "the app's answers must come back to it, by the policy rule of their mark and the route of table 100",
-          "'sidetrack verify --dataplane ambient' names what is missing or in the way",
-          box,
-          [](const Ending& ending, const Box&) {
-            return ending.kind != Outcome::Kind::lands || ending.answers != Outcome::Answers::lost;
-          }};
-}
-
-}  // namespace
 
 std::vector<Invariant> invariants_of_proxy(Regions& regions, const PodView& pod, const Proxy& proxy,
                                            Families families) {

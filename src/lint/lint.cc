@@ -385,17 +385,6 @@ Findings missing_family(Regions& regions, Regions::Node root, const PodView& pod
   return all;
 }
 
-}  // namespace
-
-Findings violations_of(const Config& config, const Plan& plan, Side after) {
-  std::vector<Side> sides;
-  sides.push_back(std::move(after));
-  Regions regions(std::move(sides));
-  return violations_of(regions, invariants(regions, regions.side(0).pod, config, plan));
-}
-
-namespace {
-
 // -x with all addresses of a family is more than an option without effect, if it is one at all.
 void say_that_nothing_is_captured(Findings& all, const Config& config) {
   if (config.outbound_ranges.empty()) return;
@@ -416,6 +405,13 @@ void say_that_nothing_is_captured(Findings& all, const Config& config) {
 }
 
 }  // namespace
+
+Findings violations_of(const Config& config, const Plan& plan, Side after) {
+  std::vector<Side> sides;
+  sides.push_back(std::move(after));
+  Regions regions(std::move(sides));
+  return violations_of(regions, invariants(regions, regions.side(0).pod, config, plan));
+}
 
 Findings lint_options(const Subject& subject) {
   Findings all = without_effect(subject);

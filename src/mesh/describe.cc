@@ -34,6 +34,11 @@ Rule renamed(Rule rule) {
   return rule;
 }
 
+// What Istio's agent makes on the node is not of a pod.
+Maker maker_of_others(const Live& live, bool is_of_host) {
+  return is_of_host && !traits(live.backend).in_own_table ? Maker::istio : Maker::other;
+}
+
 }  // namespace
 
 std::string in_iptables_names(std::string chain) {
@@ -117,15 +122,6 @@ std::string short_words(const Rule& rule) {
   if (target.empty()) return text;
   return text.empty() ? target : text + " " + target;
 }
-
-namespace {
-
-// What Istio's agent makes on the node is not of a pod.
-Maker maker_of_others(const Live& live, bool is_of_host) {
-  return is_of_host && !traits(live.backend).in_own_table ? Maker::istio : Maker::other;
-}
-
-}  // namespace
 
 Maker maker_of(const Live& live, const LiveChain& chain) {
   if (!chain.ours && !chain.of_agent) return maker_of_others(live, chain.name == words::istio_postrouting);

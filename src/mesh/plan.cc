@@ -72,18 +72,6 @@ std::string unused(const std::vector<AddressRange>& ranges) {
   return std::to_string(count) + " IPv6 range(s) not used: no rules are built for IPv6 here (see --dual-stack)";
 }
 
-}  // namespace
-
-bool are_excluded_unasked(const std::vector<PortRange>& ports) {
-  const auto has = [&](std::uint16_t port) { return std::ranges::find(ports, PortRange(port)) != ports.end(); };
-  constexpr std::size_t most = 3;  // the status port may be another one
-  return (ports.size() <= most && has(15021) && has(15090)) || std::ranges::all_of(ports, [](const PortRange& range) {
-           return std::ranges::any_of(ports_of_proxy, [&](std::uint16_t port) { return range == PortRange(port); });
-         });
-}
-
-namespace {
-
 // What the reference's rules do with these options that the person who gave them will not expect.
 std::vector<std::string> config_warnings(const Builder& build) {
   std::vector<std::string> found;
@@ -152,6 +140,14 @@ std::vector<std::string> config_warnings(const Builder& build) {
 }
 
 }  // namespace
+
+bool are_excluded_unasked(const std::vector<PortRange>& ports) {
+  const auto has = [&](std::uint16_t port) { return std::ranges::find(ports, PortRange(port)) != ports.end(); };
+  constexpr std::size_t most = 3;  // the status port may be another one
+  return (ports.size() <= most && has(15021) && has(15090)) || std::ranges::all_of(ports, [](const PortRange& range) {
+           return std::ranges::any_of(ports_of_proxy, [&](std::uint16_t port) { return range == PortRange(port); });
+         });
+}
 
 Plan plan(const Config& config, const HostFacts& facts) {
   Plan plan;

@@ -162,6 +162,92 @@ std::string excluded_ports(const std::vector<PortRange>& of_pod, const Annotatio
   return list_text(all);
 }
 
+AnnotationNames read_of_pod() {
+  AnnotationNames read{inject_annotation,    status_annotation,       status_port_annotation, log_level_annotation,
+                       templates_annotation, proxy_config_annotation, native_annotation,      overrides_annotation};
+  add_names(read, table);
+  return read;
+}
+
+constexpr std::string_view no_envoy_variable = "DISABLE_ENVOY";
+
+std::string of_metadata(std::string_view variable) {
+  return fmt::format("{}: proxyMetadata: {}", proxy_config_annotation, variable);
+}
+
+// The template passes the option itself, and an option counts more than a variable.
+bool is_passed_by_template(const Flag& flag) {
+  constexpr std::string_view of_no_annotation[] = {"envoy-port", "inbound-capture-port", "proxy-uid"};
+  return std::ranges::find(of_no_annotation, flag.name) != std::end(of_no_annotation) ||
+         std::ranges::any_of(table,
+                             [&](const AnnotationInfo& row) { return row.flag == flag.name && row.passed == always; });
+}
+
+bool has_option(const Interception& of, std::string_view flag) {
+  const std::string words = fmt::format("--{}=", flag);
+  return std::ranges::any_of(of.options, [&](const std::string& option) { return option.starts_with(words); });
+}
+
+// Takes options that make rules alone: a pod must not choose how the plugin works.
+void add_variable(const Flag& flag, std::string_view name, std::string_view value, Interception& result) {
+  if (is_passed_by_template(flag) || has_option(result, flag.name)) return;
+  const std::string from = of_metadata(name);
+  const std::string option = flag.name.empty() ? std::string(name) : fmt::format("--{}", flag.name);
+  const bool is_read =
+      makes_rules(flag.group) || (flag.group == Group::environment && name != "ENVOY_USER");  // beside -u
+  if (!is_read) {
+    result.warnings.push_back(fmt::format("{}: without effect: the CNI plugin does not read it", from));
+    return;
+  }
+  const Given given{flag, value, from};
+  if (value.starts_with('@')) options::refuse(given, "the values themselves, not the name of a file");
+  CommandLine line;
+  flag.set(line, given);
+  if (has_group_names(line.names))
+    options::refuse(given, "gids: the names of groups are known only in the image of the pod");
+  result.options.push_back(fmt::format("{}={}", option, value));
+  // Which servers the pod is to ask is not known yet when it is given its network.
+  if (flag.name == "redirect-dns") result.options.push_back(fmt::format("--capture-all-dns={}", value));
+}
+
+void add_variables(const Variables& metadata, Interception& result) {
+  for (const Flag& flag : flags()) {
+    // Of two names the second counts, as for istio-init, and an empty value is none.
+    for (auto name = flag.variables.rbegin(); name != flag.variables.rend(); ++name) {
+      const auto value = name->empty() ? std::nullopt : find(metadata, *name);
+      if (!value || (value->empty() && flag.kind == Kind::boolean)) continue;
+      add_variable(flag, *name, *value, result);
+      break;
+    }
+  }
+}
+
+AnnotationNames read_of_ambient() {
+  AnnotationNames read{dataplane_annotation};
+  add_names(read, table_of_ambient);
+  return read;
+}
+
+// The others. Those of a sidecar are no part of an ambient pod's rules: one that asks for something must not be ignored
+// without a word.
+Annotations without_sidecars_own(Annotations annotations, const std::string& hint) {
+  CommandLine line;
+  for (const AnnotationInfo& row : table) {
+    const std::string_view name = row.name;
+    if (!name.starts_with(own_prefix) || !find(annotations, name)) continue;
+    const Setting asked = setting(row, annotations, {}, line);
+    const Flag& flag = flag_named(row.flag);
+    if (flag.value_of.get(flag, line.config) != flag.value_of.get(flag, Config())) {
+      throw Error(
+          ExitCode::usage,
+          fmt::format("{}: '{}': not for an ambient pod, whose rules do not depend on it", name, excerpt(asked.value)),
+          hint);
+    }
+    annotations.erase(annotations.find(name));
+  }
+  return annotations;
+}
+
 }  // namespace
 
 std::span<const AnnotationInfo> annotation_table() { return table; }
@@ -226,17 +312,6 @@ Setting status_port(const Annotations& annotations, const HelmValues& helm, Inje
   return asked;
 }
 
-namespace {
-
-AnnotationNames read_of_pod() {
-  AnnotationNames read{inject_annotation,    status_annotation,       status_port_annotation, log_level_annotation,
-                       templates_annotation, proxy_config_annotation, native_annotation,      overrides_annotation};
-  add_names(read, table);
-  return read;
-}
-
-}  // namespace
-
 bool has_group_names(const Names& names) {
   const auto is_name = [](const std::string& group) { return !to_number<std::uint32_t>(group); };
   return std::ranges::any_of(names.owner_groups.list, is_name) ||
@@ -252,63 +327,6 @@ std::vector<std::string> unknown_annotations(const Annotations& annotations) {
   static const AnnotationNames read = read_of_pod();
   return unread(annotations, read, prefixes, "");
 }
-
-namespace {
-
-constexpr std::string_view no_envoy_variable = "DISABLE_ENVOY";
-
-std::string of_metadata(std::string_view variable) {
-  return fmt::format("{}: proxyMetadata: {}", proxy_config_annotation, variable);
-}
-
-// The template passes the option itself, and an option counts more than a variable.
-bool is_passed_by_template(const Flag& flag) {
-  constexpr std::string_view of_no_annotation[] = {"envoy-port", "inbound-capture-port", "proxy-uid"};
-  return std::ranges::find(of_no_annotation, flag.name) != std::end(of_no_annotation) ||
-         std::ranges::any_of(table,
-                             [&](const AnnotationInfo& row) { return row.flag == flag.name && row.passed == always; });
-}
-
-bool has_option(const Interception& of, std::string_view flag) {
-  const std::string words = fmt::format("--{}=", flag);
-  return std::ranges::any_of(of.options, [&](const std::string& option) { return option.starts_with(words); });
-}
-
-// Takes options that make rules alone: a pod must not choose how the plugin works.
-void add_variable(const Flag& flag, std::string_view name, std::string_view value, Interception& result) {
-  if (is_passed_by_template(flag) || has_option(result, flag.name)) return;
-  const std::string from = of_metadata(name);
-  const std::string option = flag.name.empty() ? std::string(name) : fmt::format("--{}", flag.name);
-  const bool is_read =
-      makes_rules(flag.group) || (flag.group == Group::environment && name != "ENVOY_USER");  // beside -u
-  if (!is_read) {
-    result.warnings.push_back(fmt::format("{}: without effect: the CNI plugin does not read it", from));
-    return;
-  }
-  const Given given{flag, value, from};
-  if (value.starts_with('@')) options::refuse(given, "the values themselves, not the name of a file");
-  CommandLine line;
-  flag.set(line, given);
-  if (has_group_names(line.names))
-    options::refuse(given, "gids: the names of groups are known only in the image of the pod");
-  result.options.push_back(fmt::format("{}={}", option, value));
-  // Which servers the pod is to ask is not known yet when it is given its network.
-  if (flag.name == "redirect-dns") result.options.push_back(fmt::format("--capture-all-dns={}", value));
-}
-
-void add_variables(const Variables& metadata, Interception& result) {
-  for (const Flag& flag : flags()) {
-    // Of two names the second counts, as for istio-init, and an empty value is none.
-    for (auto name = flag.variables.rbegin(); name != flag.variables.rend(); ++name) {
-      const auto value = name->empty() ? std::nullopt : find(metadata, *name);
-      if (!value || (value->empty() && flag.kind == Kind::boolean)) continue;
-      add_variable(flag, *name, *value, result);
-      break;
-    }
-  }
-}
-
-}  // namespace
 
 std::string without_envoy(const Variables& metadata, std::string_view from) {
   const auto disabled = find(metadata, no_envoy_variable);
@@ -401,36 +419,6 @@ Interception interception(const Annotations& annotations, const ProxyConfig& con
   add_variables(config.metadata, result);
   return result;
 }
-
-namespace {
-
-AnnotationNames read_of_ambient() {
-  AnnotationNames read{dataplane_annotation};
-  add_names(read, table_of_ambient);
-  return read;
-}
-
-// The others. Those of a sidecar are no part of an ambient pod's rules: one that asks for something must not be ignored
-// without a word.
-Annotations without_sidecars_own(Annotations annotations, const std::string& hint) {
-  CommandLine line;
-  for (const AnnotationInfo& row : table) {
-    const std::string_view name = row.name;
-    if (!name.starts_with(own_prefix) || !find(annotations, name)) continue;
-    const Setting asked = setting(row, annotations, {}, line);
-    const Flag& flag = flag_named(row.flag);
-    if (flag.value_of.get(flag, line.config) != flag.value_of.get(flag, Config())) {
-      throw Error(
-          ExitCode::usage,
-          fmt::format("{}: '{}': not for an ambient pod, whose rules do not depend on it", name, excerpt(asked.value)),
-          hint);
-    }
-    annotations.erase(annotations.find(name));
-  }
-  return annotations;
-}
-
-}  // namespace
 
 Interception ambient_interception(const Annotations& annotations) {
   if (const auto mode = find(annotations, dataplane_annotation)) {

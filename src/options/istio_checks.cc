@@ -46,33 +46,6 @@ bool is_number(std::string_view text) { return to_number<std::uint32_t>(text).ha
 
 bool is_boolean(std::string_view text) { return options::to_boolean(text).has_value(); }
 
-}  // namespace
-
-bool is_quantity(std::string_view text) {
-  constexpr std::string_view digits = "0123456789";
-  if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
-  const auto take_digits = [&] {
-    const auto count = std::min(text.find_first_not_of(digits), text.size());
-    text.remove_prefix(count);
-    return count;
-  };
-  auto count = take_digits();
-  if (text.starts_with('.')) {
-    text.remove_prefix(1);
-    count += take_digits();
-  }
-  if (count == 0) return false;
-  constexpr std::string_view units[] = {"",  "n", "u",  "m",  "k",  "M",  "G",  "T",
-                                        "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
-  if (std::ranges::find(units, text) != std::end(units)) return true;
-  if (!text.starts_with('e') && !text.starts_with('E')) return false;
-  text.remove_prefix(1);
-  if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
-  return take_digits() > 0 && text.empty();
-}
-
-namespace {
-
 struct Check {
   std::string_view annotation;
   bool (*accepts)(std::string_view value);
@@ -106,6 +79,29 @@ constexpr Check checks[] = {
 };
 
 }  // namespace
+
+bool is_quantity(std::string_view text) {
+  constexpr std::string_view digits = "0123456789";
+  if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
+  const auto take_digits = [&] {
+    const auto count = std::min(text.find_first_not_of(digits), text.size());
+    text.remove_prefix(count);
+    return count;
+  };
+  auto count = take_digits();
+  if (text.starts_with('.')) {
+    text.remove_prefix(1);
+    count += take_digits();
+  }
+  if (count == 0) return false;
+  constexpr std::string_view units[] = {"",  "n", "u",  "m",  "k",  "M",  "G",  "T",
+                                        "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+  if (std::ranges::find(units, text) != std::end(units)) return true;
+  if (!text.starts_with('e') && !text.starts_with('E')) return false;
+  text.remove_prefix(1);
+  if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
+  return take_digits() > 0 && text.empty();
+}
 
 void check_as_istio(const Annotations& annotations) {
   for (const Check& check : checks) {

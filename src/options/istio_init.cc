@@ -25,58 +25,6 @@ constexpr std::string_view system_namespaces[] = {"kube-system", "kube-public", 
 
 InitArguments not_injected(std::string_view reason, std::string sentence) { return {reason, std::move(sentence), {}}; }
 
-}  // namespace
-
-InitArguments why_not_injected(const PodMetadata& pod, const HelmValues& helm, Injector injector) {
-  if (pod.host_network) return not_injected("host_network", "spec.hostNetwork is true");
-  if (std::ranges::find(system_namespaces, pod.namespace_) != std::end(system_namespaces)) {
-    return not_injected("system_namespace", fmt::format("nothing is injected in the namespace {}", pod.namespace_));
-  }
-  const auto annotation = find(pod.annotations, inject_annotation);
-  const auto label = find(pod.labels, inject_annotation);
-  std::string_view word = label ? *label : annotation.value_or("");
-  if (const auto said = options::to_boolean(word); said && injector == Injector::sidetrack)
-    word = *said ? "true" : "false";  // as for the CNI plugin
-  if (word == "false") {
-    return not_injected("inject_false",
-                        fmt::format("{} {} is false", label ? "the label" : "the annotation", inject_annotation));
-  }
-  // The webhook takes any other word for the default, and the user for whatever it seems to say.
-  const bool is_word = word != "true" && !word.empty();
-  const std::string_view from = label ? inject_label : inject_annotation;
-  if (is_word && injector == Injector::sidetrack) options::refuse(given_by(from, word), "true or false");
-  InitArguments made;
-  if (is_word)
-    made.warnings.push_back(
-        fmt::format("{}: '{}': neither true nor false: as if it were not there", from, excerpt(word)));
-  if (word != "true") {
-    const auto selected = [&](std::string_view name) {
-      const auto found = helm.find(name);
-      return found != helm.end() && std::ranges::any_of(found->second.selectors, [&](const LabelSelector& selector) {
-               return selects(selector, pod.labels);
-             });
-    };
-    if (selected(never_inject_value))
-      return not_injected("selector",
-                          fmt::format("{} selects its labels", helm_setting(helm, never_inject_value).from));
-    const Setting automatic = helm_setting(helm, "global.proxy.autoInject");
-    if (automatic.value == "disabled" && !selected(always_inject_value))
-      return not_injected("auto_inject",
-                          fmt::format("{} is disabled, and the pod does not ask for it", automatic.from));
-  }
-  if (injector == Injector::istio) check_as_istio(pod.annotations);
-  if (std::string why = without_init_container(pod.annotations, helm); !why.empty())
-    return not_injected("template", std::move(why));
-  return made;
-}
-
-InitArguments why_not_injected_by_mode(const Annotations& annotations, const HelmValues& helm) {
-  std::string why = why_mode_none(annotations, helm);
-  return why.empty() ? InitArguments{} : not_injected("mode_none", std::move(why));
-}
-
-namespace {
-
 // As written, unless the port of probes has to be added: then without blanks and empty items.
 std::string with_status_port(std::string_view of_pod, std::string_view port) {
   port = trimmed(port);
@@ -222,7 +170,66 @@ void add_config_warnings(InitArguments& made, const Annotations& annotations, co
   }
 }
 
+// istiod looks at their types alone. What istio-init does not take, it refuses in each pod.
+void check_types(const HelmValues& helm) {
+  const Setting mode = helm_setting(helm, mode_value);
+  const auto modes = each_choice(flag_named("istio-inbound-interception-mode").choices);
+  if (!to_number<std::int32_t>(mode.value) && std::ranges::find(modes, mode.value) == modes.end())
+    options::refuse(given_by(mode.from, mode.value), fmt::format("one of {}", fmt::join(modes, "|")));
+  const Setting status = helm_setting(helm, "global.proxy.statusPort");
+  if (!to_number<std::uint32_t>(status.value))
+    options::refuse(given_by(status.from, status.value), "a port, or 0 for none");
+}
+
 }  // namespace
+
+InitArguments why_not_injected(const PodMetadata& pod, const HelmValues& helm, Injector injector) {
+  if (pod.host_network) return not_injected("host_network", "spec.hostNetwork is true");
+  if (std::ranges::find(system_namespaces, pod.namespace_) != std::end(system_namespaces)) {
+    return not_injected("system_namespace", fmt::format("nothing is injected in the namespace {}", pod.namespace_));
+  }
+  const auto annotation = find(pod.annotations, inject_annotation);
+  const auto label = find(pod.labels, inject_annotation);
+  std::string_view word = label ? *label : annotation.value_or("");
+  if (const auto said = options::to_boolean(word); said && injector == Injector::sidetrack)
+    word = *said ? "true" : "false";  // as for the CNI plugin
+  if (word == "false") {
+    return not_injected("inject_false",
+                        fmt::format("{} {} is false", label ? "the label" : "the annotation", inject_annotation));
+  }
+  // The webhook takes any other word for the default, and the user for whatever it seems to say.
+  const bool is_word = word != "true" && !word.empty();
+  const std::string_view from = label ? inject_label : inject_annotation;
+  if (is_word && injector == Injector::sidetrack) options::refuse(given_by(from, word), "true or false");
+  InitArguments made;
+  if (is_word)
+    made.warnings.push_back(
+        fmt::format("{}: '{}': neither true nor false: as if it were not there", from, excerpt(word)));
+  if (word != "true") {
+    const auto selected = [&](std::string_view name) {
+      const auto found = helm.find(name);
+      return found != helm.end() && std::ranges::any_of(found->second.selectors, [&](const LabelSelector& selector) {
+               return selects(selector, pod.labels);
+             });
+    };
+    if (selected(never_inject_value))
+      return not_injected("selector",
+                          fmt::format("{} selects its labels", helm_setting(helm, never_inject_value).from));
+    const Setting automatic = helm_setting(helm, "global.proxy.autoInject");
+    if (automatic.value == "disabled" && !selected(always_inject_value))
+      return not_injected("auto_inject",
+                          fmt::format("{} is disabled, and the pod does not ask for it", automatic.from));
+  }
+  if (injector == Injector::istio) check_as_istio(pod.annotations);
+  if (std::string why = without_init_container(pod.annotations, helm); !why.empty())
+    return not_injected("template", std::move(why));
+  return made;
+}
+
+InitArguments why_not_injected_by_mode(const Annotations& annotations, const HelmValues& helm) {
+  std::string why = why_mode_none(annotations, helm);
+  return why.empty() ? InitArguments{} : not_injected("mode_none", std::move(why));
+}
 
 InitArguments istio_init_arguments(const PodMetadata& pod, const HelmValues& helm, Injector injector) {
   InitArguments made = why_not_injected(pod, helm, injector);
@@ -284,21 +291,6 @@ Variables init_variables(const HelmValues& helm, const Variables& of_pod, std::s
   }
   return made;
 }
-
-namespace {
-
-// istiod looks at their types alone. What istio-init does not take, it refuses in each pod.
-void check_types(const HelmValues& helm) {
-  const Setting mode = helm_setting(helm, mode_value);
-  const auto modes = each_choice(flag_named("istio-inbound-interception-mode").choices);
-  if (!to_number<std::int32_t>(mode.value) && std::ranges::find(modes, mode.value) == modes.end())
-    options::refuse(given_by(mode.from, mode.value), fmt::format("one of {}", fmt::join(modes, "|")));
-  const Setting status = helm_setting(helm, "global.proxy.statusPort");
-  if (!to_number<std::uint32_t>(status.value))
-    options::refuse(given_by(status.from, status.value), "a port, or 0 for none");
-}
-
-}  // namespace
 
 void check_helm_values(const HelmValues& helm, Injector injector) {
   std::size_t bytes = 0;

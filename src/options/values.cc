@@ -101,140 +101,6 @@ std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   return std::chrono::nanoseconds(static_cast<std::int64_t>(total));
 }
 
-}  // namespace
-
-std::string name_of(const Given& given) {
-  return given.variable.empty() ? spelled(given.flag) : std::string(given.variable);
-}
-
-void refuse(const Item& item, std::string_view expected, std::string hint) {
-  const std::string where = item.file.empty() ? "" : fmt::format(" {}, line {}:", excerpt(item.file), item.line);
-  const std::string value = item.text.empty() ? "no value" : fmt::format("'{}'", excerpt(item.text));
-  if (hint.empty()) hint = hint_about_expansion(item);
-  throw Error(ExitCode::usage, fmt::format("{}:{} {}: expected {}", name_of(item.given), where, value, expected),
-              std::move(hint));
-}
-
-std::optional<bool> to_boolean(std::string_view text) {
-  static constexpr std::string_view yes[] = {"1", "t", "T", "true", "TRUE", "True"};
-  static constexpr std::string_view no[] = {"0", "f", "F", "false", "FALSE", "False"};
-  if (std::ranges::find(yes, text) != std::end(yes)) return true;
-  return std::ranges::find(no, text) != std::end(no) ? std::optional(false) : std::nullopt;
-}
-
-bool boolean(const Item& item) {
-  const auto value = to_boolean(item.text);
-  if (!value) refuse(item, "true or false");
-  return *value;
-}
-
-std::uint16_t port(const Item& item) {
-  const auto value = decimal<std::uint16_t>(item.text);
-  if (!value || *value == 0) refuse(item, port_expected);
-  return *value;
-}
-
-PortRange port_range(const Item& item) {
-  // By a dash, as nft writes it; by a colon, as iptables does, to say how it is written here.
-  const auto range_of = [&](char sign) -> std::optional<PortRange> {
-    const auto at = item.text.find(sign);
-    const auto first = decimal<std::uint16_t>(item.text.substr(0, at));
-    const auto last = at == std::string_view::npos ? first : decimal<std::uint16_t>(item.text.substr(at + 1));
-    return first && last && *first != 0 && *last != 0 ? std::optional(PortRange{*first, *last}) : std::nullopt;
-  };
-  const auto range = range_of('-');
-  if (!range) {
-    std::string hint;
-    if (const auto by_colon = range_of(':')) {
-      const auto& [first, last] = *by_colon;
-      hint = first <= last ? fmt::format("write the range with a dash: {}-{}", first, last)
-                           : fmt::format("write two ports with a comma: {},{}", first, last);
-    }
-    refuse(item, "a port from 1 to 65535, or a range such as 9000-9100", std::move(hint));
-  }
-  if (range->first > range->last) {
-    refuse(item, "the lower port of a range first", fmt::format("write {}-{}", range->last, range->first));
-  }
-  return *range;
-}
-
-std::uint32_t mark(const Item& item) {
-  const auto value = decimal_or_hexadecimal(item.text);
-  // Every packet starts with mark 0: rules for it would match them all.
-  if (!value || *value == 0) refuse(item, "a mark from 1 to 4294967295, decimal or 0x...");
-  return *value;
-}
-
-std::uint32_t route_table(const Item& item) {
-  const auto value = decimal_or_hexadecimal(item.text);
-  // RT_TABLE_UNSPEC is 0. In the kernel's own tables default, main and local (253 to 255, linux/rtnetlink.h) the local
-  // default route would take all traffic, not only what is marked.
-  const bool own = value && *value >= 253 && *value <= 255;
-  if (!value || *value == 0 || own) {
-    refuse(item,
-           "a routing table from 1 to 4294967295, decimal or 0x..., other than 253 to 255 (default, main, local)");
-  }
-  return *value;
-}
-
-std::uint32_t id(const Item& item) {
-  const auto value = decimal<std::uint32_t>(item.text);
-  // The kernel takes (uid_t)-1 for no id at all.
-  if (!value || *value == std::numeric_limits<std::uint32_t>::max()) {
-    refuse(item, "a number from 0 to 4294967294", is_word(item.text) ? "give the number: id NAME prints it" : "");
-  }
-  return *value;
-}
-
-IdRange id_range(const Item& item) {
-  constexpr std::string_view expected = "a number from 0 to 4294967294, or a range such as 1000-1999";
-  const auto dash = item.text.find('-');
-  const auto first = decimal<std::uint32_t>(item.text.substr(0, dash));
-  const auto last = dash == std::string_view::npos ? first : decimal<std::uint32_t>(item.text.substr(dash + 1));
-  if (!first || !last || std::max(*first, *last) == std::numeric_limits<std::uint32_t>::max()) {
-    refuse(item, expected, is_word(item.text) ? "give the number: id NAME prints it" : "");
-  }
-  if (*first > *last) refuse(item, "the lower id of a range first", fmt::format("write {}-{}", *last, *first));
-  return {*first, *last};
-}
-
-std::uint32_t process_id(const Item& item) {
-  const auto value = decimal<std::int32_t>(item.text);
-  if (!value || *value < 1) refuse(item, "a process id");
-  return static_cast<std::uint32_t>(*value);
-}
-
-Address address(const Item& item) {
-  const auto value = Address::parse(item.text);
-  if (!value) refuse(item, "an IPv4 or IPv6 address");
-  return *value;
-}
-
-AddressRange range(const Item& item) {
-  const auto value = AddressRange::parse(item.text);
-  if (!value) refuse(item, "an address range such as 10.0.0.0/8 or fd00::/8");
-  return *value;
-}
-
-GivenPod::Own own_address(const Item& item) {
-  const auto percent = std::min(item.text.find('%'), item.text.size());
-  const auto slash = std::min(item.text.find('/'), percent);
-  const auto own = Address::parse(item.text.substr(0, slash));
-  const auto length = own && slash < percent ? to_number<int>(item.text.substr(slash + 1, percent - slash - 1))
-                                             : std::optional(own ? own->bits() : 0);
-  if (!own || !length || *length < 1 || *length > own->bits())
-    refuse(item, "an address of the pod, such as 10.244.1.7/24 or 10.244.1.7/24%eth0");
-  GivenPod::Own made{usual_interface, {*own, *length}};
-  if (percent < item.text.size()) {
-    Item name = item;
-    name.text = item.text.substr(percent + 1);
-    made.interface = interface(name);
-  }
-  return made;
-}
-
-namespace {
-
 // 1337, 0x111/0xfff
 bool read_mark(std::string_view text, PolicyRule& rule) {
   const auto number = [](std::string_view digits) {
@@ -386,6 +252,136 @@ void route_line(const Item& item, GivenPod& pod) {
 }
 
 }  // namespace
+
+std::string name_of(const Given& given) {
+  return given.variable.empty() ? spelled(given.flag) : std::string(given.variable);
+}
+
+void refuse(const Item& item, std::string_view expected, std::string hint) {
+  const std::string where = item.file.empty() ? "" : fmt::format(" {}, line {}:", excerpt(item.file), item.line);
+  const std::string value = item.text.empty() ? "no value" : fmt::format("'{}'", excerpt(item.text));
+  if (hint.empty()) hint = hint_about_expansion(item);
+  throw Error(ExitCode::usage, fmt::format("{}:{} {}: expected {}", name_of(item.given), where, value, expected),
+              std::move(hint));
+}
+
+std::optional<bool> to_boolean(std::string_view text) {
+  static constexpr std::string_view yes[] = {"1", "t", "T", "true", "TRUE", "True"};
+  static constexpr std::string_view no[] = {"0", "f", "F", "false", "FALSE", "False"};
+  if (std::ranges::find(yes, text) != std::end(yes)) return true;
+  return std::ranges::find(no, text) != std::end(no) ? std::optional(false) : std::nullopt;
+}
+
+bool boolean(const Item& item) {
+  const auto value = to_boolean(item.text);
+  if (!value) refuse(item, "true or false");
+  return *value;
+}
+
+std::uint16_t port(const Item& item) {
+  const auto value = decimal<std::uint16_t>(item.text);
+  if (!value || *value == 0) refuse(item, port_expected);
+  return *value;
+}
+
+PortRange port_range(const Item& item) {
+  // By a dash, as nft writes it; by a colon, as iptables does, to say how it is written here.
+  const auto range_of = [&](char sign) -> std::optional<PortRange> {
+    const auto at = item.text.find(sign);
+    const auto first = decimal<std::uint16_t>(item.text.substr(0, at));
+    const auto last = at == std::string_view::npos ? first : decimal<std::uint16_t>(item.text.substr(at + 1));
+    return first && last && *first != 0 && *last != 0 ? std::optional(PortRange{*first, *last}) : std::nullopt;
+  };
+  const auto range = range_of('-');
+  if (!range) {
+    std::string hint;
+    if (const auto by_colon = range_of(':')) {
+      const auto& [first, last] = *by_colon;
+      hint = first <= last ? fmt::format("write the range with a dash: {}-{}", first, last)
+                           : fmt::format("write two ports with a comma: {},{}", first, last);
+    }
+    refuse(item, "a port from 1 to 65535, or a range such as 9000-9100", std::move(hint));
+  }
+  if (range->first > range->last) {
+    refuse(item, "the lower port of a range first", fmt::format("write {}-{}", range->last, range->first));
+  }
+  return *range;
+}
+
+std::uint32_t mark(const Item& item) {
+  const auto value = decimal_or_hexadecimal(item.text);
+  // Every packet starts with mark 0: rules for it would match them all.
+  if (!value || *value == 0) refuse(item, "a mark from 1 to 4294967295, decimal or 0x...");
+  return *value;
+}
+
+std::uint32_t route_table(const Item& item) {
+  const auto value = decimal_or_hexadecimal(item.text);
+  // RT_TABLE_UNSPEC is 0. In the kernel's own tables default, main and local (253 to 255, linux/rtnetlink.h) the local
+  // default route would take all traffic, not only what is marked.
+  const bool own = value && *value >= 253 && *value <= 255;
+  if (!value || *value == 0 || own) {
+    refuse(item,
+           "a routing table from 1 to 4294967295, decimal or 0x..., other than 253 to 255 (default, main, local)");
+  }
+  return *value;
+}
+
+std::uint32_t id(const Item& item) {
+  const auto value = decimal<std::uint32_t>(item.text);
+  // The kernel takes (uid_t)-1 for no id at all.
+  if (!value || *value == std::numeric_limits<std::uint32_t>::max()) {
+    refuse(item, "a number from 0 to 4294967294", is_word(item.text) ? "give the number: id NAME prints it" : "");
+  }
+  return *value;
+}
+
+IdRange id_range(const Item& item) {
+  constexpr std::string_view expected = "a number from 0 to 4294967294, or a range such as 1000-1999";
+  const auto dash = item.text.find('-');
+  const auto first = decimal<std::uint32_t>(item.text.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : decimal<std::uint32_t>(item.text.substr(dash + 1));
+  if (!first || !last || std::max(*first, *last) == std::numeric_limits<std::uint32_t>::max()) {
+    refuse(item, expected, is_word(item.text) ? "give the number: id NAME prints it" : "");
+  }
+  if (*first > *last) refuse(item, "the lower id of a range first", fmt::format("write {}-{}", *last, *first));
+  return {*first, *last};
+}
+
+std::uint32_t process_id(const Item& item) {
+  const auto value = decimal<std::int32_t>(item.text);
+  if (!value || *value < 1) refuse(item, "a process id");
+  return static_cast<std::uint32_t>(*value);
+}
+
+Address address(const Item& item) {
+  const auto value = Address::parse(item.text);
+  if (!value) refuse(item, "an IPv4 or IPv6 address");
+  return *value;
+}
+
+AddressRange range(const Item& item) {
+  const auto value = AddressRange::parse(item.text);
+  if (!value) refuse(item, "an address range such as 10.0.0.0/8 or fd00::/8");
+  return *value;
+}
+
+GivenPod::Own own_address(const Item& item) {
+  const auto percent = std::min(item.text.find('%'), item.text.size());
+  const auto slash = std::min(item.text.find('/'), percent);
+  const auto own = Address::parse(item.text.substr(0, slash));
+  const auto length = own && slash < percent ? to_number<int>(item.text.substr(slash + 1, percent - slash - 1))
+                                             : std::optional(own ? own->bits() : 0);
+  if (!own || !length || *length < 1 || *length > own->bits())
+    refuse(item, "an address of the pod, such as 10.244.1.7/24 or 10.244.1.7/24%eth0");
+  GivenPod::Own made{usual_interface, {*own, *length}};
+  if (percent < item.text.size()) {
+    Item name = item;
+    name.text = item.text.substr(percent + 1);
+    made.interface = interface(name);
+  }
+  return made;
+}
 
 void route(const Item& item, GivenPod& pod) {
   if (item.text.empty()) route_line(item, pod);

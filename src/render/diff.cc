@@ -96,28 +96,6 @@ void write(Writer& out, char mark, const Routing& routing) {
   for (const std::string& line : ip_commands(others)) out.changed(mark, line);
 }
 
-}  // namespace
-
-std::string diff_text(const PodDiff& pod_diff, bool color) {
-  Writer out{color, {}};
-  for (const Difference& difference : pod_diff.backends) {
-    if (difference.empty()) continue;
-    out.line(fmt::format("--- {}, live", name(difference.backend)), Style::red);
-    out.line(fmt::format("+++ {}, requested", name(difference.backend)), Style::green);
-    for (const ChainDiff& chain : difference.chains) write(out, chain);
-    for (const std::string& table : difference.tables) out.changed('-', "add table " + table);
-  }
-  if (pod_diff.missing != Routing{} || pod_diff.extra != Routing{}) {
-    out.line("--- routing, live", Style::red);
-    out.line("+++ routing, requested", Style::green);
-    write(out, '-', pod_diff.extra);
-    write(out, '+', pod_diff.missing);
-  }
-  return out.text;
-}
-
-namespace {
-
 Json lost_replies_json(const std::vector<LostReplies>& all) {
   return array_of(all, [](const LostReplies& lost) -> Json {
     return {{"packet", lost.packet}, {"interface", lost.interface}, {"why", lost.why}};
@@ -149,6 +127,24 @@ Json difference_json(const Difference& difference) {
 }
 
 }  // namespace
+
+std::string diff_text(const PodDiff& pod_diff, bool color) {
+  Writer out{color, {}};
+  for (const Difference& difference : pod_diff.backends) {
+    if (difference.empty()) continue;
+    out.line(fmt::format("--- {}, live", name(difference.backend)), Style::red);
+    out.line(fmt::format("+++ {}, requested", name(difference.backend)), Style::green);
+    for (const ChainDiff& chain : difference.chains) write(out, chain);
+    for (const std::string& table : difference.tables) out.changed('-', "add table " + table);
+  }
+  if (pod_diff.missing != Routing{} || pod_diff.extra != Routing{}) {
+    out.line("--- routing, live", Style::red);
+    out.line("+++ routing, requested", Style::green);
+    write(out, '-', pod_diff.extra);
+    write(out, '+', pod_diff.missing);
+  }
+  return out.text;
+}
 
 Json pod_diff_json(const PodDiff& pod_diff) {
   return {{"equal", pod_diff.equal()},

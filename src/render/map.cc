@@ -46,46 +46,6 @@ std::vector<std::string> names_of(std::span<const Interval> set, const Name& nam
   return all;
 }
 
-}  // namespace
-
-std::vector<std::string> values_of(const Universe& universe, std::span<const Interval> set, Field field,
-                                   Family family) {
-  switch (field) {
-    case Field::way:
-      return names_of(set, [](std::size_t value) { return name(static_cast<Direction>(value)); });
-    case Field::family:
-      return names_of(set, [](std::size_t value) { return name(value == 0 ? Family::ipv4 : Family::ipv6); });
-    case Field::state:
-      return names_of(set, [](std::size_t value) { return state_names[value]; });
-    case Field::protocol:
-      return names_of(set, [](std::size_t value) { return protocol_words(static_cast<Value>(value)); });
-    case Field::interface:
-      return names_of(set, [&](std::size_t value) {
-        return universe.interfaces[value].empty() ? "none" : universe.interfaces[value];
-      });
-    case Field::mark:
-      return names_of(set, [&](std::size_t value) { return universe.marks[value].text; });
-    case Field::cgroup:
-      return names_of(set, [&](std::size_t value) {
-        return universe.cgroups[value].empty() ? "another" : universe.cgroups[value];
-      });
-    case Field::source:
-    case Field::destination:
-      return texts(set, [&](const Interval& one) {
-        const Address first = address_of(family, one.first);
-        return one.first == one.last ? first.text() : AddressRange{first, address_of(family, one.last)}.text();
-      });
-    case Field::uid:
-    case Field::gid:
-    case Field::source_port:
-    case Field::destination_port:
-      return texts(set, number);
-  }
-  return {};
-}
-
-namespace {
-
 std::string some_of(const std::vector<std::string>& all) {
   const std::size_t shown = std::min(all.size(), shown_of_set);
   std::string text = fmt::format("{}", fmt::join(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
@@ -107,73 +67,6 @@ Intervals with_edges(Intervals all, const Sets& sets, Sets::Id whole) {
   }
   return all;
 }
-
-}  // namespace
-
-bool is_most(const Sets& sets, Sets::Id values, Sets::Id whole) {
-  return values != whole && sets.share(values, whole) > 0.5;
-}
-
-std::string field_words(Regions& regions, Field field, Sets::Id values, const Box& whole_box) {
-  Sets& sets = regions.sets();
-  const Family family = family_of(sets, whole_box);
-  const bool is_inbound = sets.contains(whole_box[index(Field::way)], static_cast<Value>(Direction::in));
-  const Sets::Id whole = whole_box[index(field)];
-  const bool is_address = field == Field::source || field == Field::destination;
-  const Sets::Id others = sets.difference(whole, values);
-  const bool but = is_most(sets, values, whole);
-  const Sets::Id named = but ? others : values;
-  const auto list = [&](Sets::Id set) {
-    const std::span<const Interval> found = sets.intervals(set);
-    Intervals all(found.begin(), found.end());
-    if (is_address) all = with_edges(std::move(all), sets, whole);
-    return some_of(values_of(regions.universe(), all, field, family));
-  };
-  const auto phrase = [&](std::string_view before, std::string_view kind) {
-    return but ? fmt::format("{} any {} but {}", before, kind, list(named))
-               : fmt::format("{} {}{}{}", before, is_address ? "" : kind, is_address ? "" : " ", list(named));
-  };
-  switch (field) {
-    case Field::uid:
-      return phrase("sent by", "uid");
-    case Field::gid:
-      return phrase("sent by", "gid");
-    case Field::destination:
-      return phrase("to", "address");
-    case Field::destination_port:
-      return phrase("to", "port");
-    case Field::source:
-      if (named == sets.single(by_kernel))
-        return but ? "from an address that the sender chose" : "from the usual address";
-      return phrase("from", "address");
-    case Field::source_port:
-      if (named == sets.single(by_kernel)) return but ? "from a port that the sender chose" : "from the usual ports";
-      return phrase("from", "port");
-    case Field::mark: {
-      // The class of all other marks is named by what it is not.
-      const auto is_rest = [](const std::string& text) { return text.starts_with("any but "); };
-      const auto names = [&] { return values_of(regions.universe(), sets.intervals(named), field, family); };
-      if (but && std::ranges::any_of(names(), is_rest)) return "with mark " + list(values);
-      return phrase("with", "mark");
-    }
-    case Field::cgroup: {  // the class of all other cgroups is named by what it is not, too
-      const auto names = values_of(regions.universe(), sets.intervals(values), field, family);
-      const bool has_rest = std::ranges::find(names, "another") != names.end();
-      return has_rest ? "sent from any cgroup but " + list(others) : "sent from cgroup " + list(values);
-    }
-    case Field::state:
-      return fmt::format("{} connections", list(values));
-    case Field::interface:
-      return fmt::format("{} {}", is_inbound ? "by" : "bound to", list(values));
-    case Field::way:
-    case Field::family:
-    case Field::protocol:
-      break;
-  }
-  return list(values);
-}
-
-namespace {
 
 // The options that asked for it: "-x 10.0.0.0/8, -o 22,9001"; the mesh whose rules they are, if it is another.
 std::string why(const Line& line) {
@@ -303,6 +196,105 @@ std::string title(const MapSection& heading, Families asked) {
 }
 
 }  // namespace
+
+std::vector<std::string> values_of(const Universe& universe, std::span<const Interval> set, Field field,
+                                   Family family) {
+  switch (field) {
+    case Field::way:
+      return names_of(set, [](std::size_t value) { return name(static_cast<Direction>(value)); });
+    case Field::family:
+      return names_of(set, [](std::size_t value) { return name(value == 0 ? Family::ipv4 : Family::ipv6); });
+    case Field::state:
+      return names_of(set, [](std::size_t value) { return state_names[value]; });
+    case Field::protocol:
+      return names_of(set, [](std::size_t value) { return protocol_words(static_cast<Value>(value)); });
+    case Field::interface:
+      return names_of(set, [&](std::size_t value) {
+        return universe.interfaces[value].empty() ? "none" : universe.interfaces[value];
+      });
+    case Field::mark:
+      return names_of(set, [&](std::size_t value) { return universe.marks[value].text; });
+    case Field::cgroup:
+      return names_of(set, [&](std::size_t value) {
+        return universe.cgroups[value].empty() ? "another" : universe.cgroups[value];
+      });
+    case Field::source:
+    case Field::destination:
+      return texts(set, [&](const Interval& one) {
+        const Address first = address_of(family, one.first);
+        return one.first == one.last ? first.text() : AddressRange{first, address_of(family, one.last)}.text();
+      });
+    case Field::uid:
+    case Field::gid:
+    case Field::source_port:
+    case Field::destination_port:
+      return texts(set, number);
+  }
+  return {};
+}
+
+bool is_most(const Sets& sets, Sets::Id values, Sets::Id whole) {
+  return values != whole && sets.share(values, whole) > 0.5;
+}
+
+std::string field_words(Regions& regions, Field field, Sets::Id values, const Box& whole_box) {
+  Sets& sets = regions.sets();
+  const Family family = family_of(sets, whole_box);
+  const bool is_inbound = sets.contains(whole_box[index(Field::way)], static_cast<Value>(Direction::in));
+  const Sets::Id whole = whole_box[index(field)];
+  const bool is_address = field == Field::source || field == Field::destination;
+  const Sets::Id others = sets.difference(whole, values);
+  const bool but = is_most(sets, values, whole);
+  const Sets::Id named = but ? others : values;
+  const auto list = [&](Sets::Id set) {
+    const std::span<const Interval> found = sets.intervals(set);
+    Intervals all(found.begin(), found.end());
+    if (is_address) all = with_edges(std::move(all), sets, whole);
+    return some_of(values_of(regions.universe(), all, field, family));
+  };
+  const auto phrase = [&](std::string_view before, std::string_view kind) {
+    return but ? fmt::format("{} any {} but {}", before, kind, list(named))
+               : fmt::format("{} {}{}{}", before, is_address ? "" : kind, is_address ? "" : " ", list(named));
+  };
+  switch (field) {
+    case Field::uid:
+      return phrase("sent by", "uid");
+    case Field::gid:
+      return phrase("sent by", "gid");
+    case Field::destination:
+      return phrase("to", "address");
+    case Field::destination_port:
+      return phrase("to", "port");
+    case Field::source:
+      if (named == sets.single(by_kernel))
+        return but ? "from an address that the sender chose" : "from the usual address";
+      return phrase("from", "address");
+    case Field::source_port:
+      if (named == sets.single(by_kernel)) return but ? "from a port that the sender chose" : "from the usual ports";
+      return phrase("from", "port");
+    case Field::mark: {
+      // The class of all other marks is named by what it is not.
+      const auto is_rest = [](const std::string& text) { return text.starts_with("any but "); };
+      const auto names = [&] { return values_of(regions.universe(), sets.intervals(named), field, family); };
+      if (but && std::ranges::any_of(names(), is_rest)) return "with mark " + list(values);
+      return phrase("with", "mark");
+    }
+    case Field::cgroup: {  // the class of all other cgroups is named by what it is not, too
+      const auto names = values_of(regions.universe(), sets.intervals(values), field, family);
+      const bool has_rest = std::ranges::find(names, "another") != names.end();
+      return has_rest ? "sent from any cgroup but " + list(others) : "sent from cgroup " + list(values);
+    }
+    case Field::state:
+      return fmt::format("{} connections", list(values));
+    case Field::interface:
+      return fmt::format("{} {}", is_inbound ? "by" : "bound to", list(values));
+    case Field::way:
+    case Field::family:
+    case Field::protocol:
+      break;
+  }
+  return list(values);
+}
 
 std::string box_words(Regions& regions, const Box& box, const Box& whole) {
   std::string text;
