@@ -136,22 +136,17 @@ Survey survey_of_kernel(const CommandLine& line) {
 }
 
 std::vector<space::Side> sides_of(CommandLine& line) {
-  std::vector<space::Side> sides;
   if (!line.compared.empty()) {
     const RulesText texts[] = {rules_of(line, line.compared[0]), rules_of(line, line.compared[1])};
     confine(line, Sandbox::compute);
     auto [one, other] = read_sides(texts[0], texts[1]);
-    sides.push_back(std::move(one));
-    sides.push_back(std::move(other));
-    return sides;
+    return {std::move(one), std::move(other)};
   }
   const auto place = enter_target(line);
   const Plan wanted = line.clean ? Plan{} : make_plan(line, place);
   const Survey survey = line.text.files.empty() ? survey_of_kernel(line) : survey_of_texts(line, wanted);
   const BackendKind backend = holding_backend({.plan = &wanted, .options = &line.applying}, survey);
-  sides.push_back({*survey.pod, effective_rulesets(survey)});
-  sides.push_back(after_apply(wanted, backend, survey));
-  return sides;
+  return {{*survey.pod, effective_rulesets(survey)}, after_apply(wanted, backend, survey)};
 }
 
 ExitCode run_effect(CommandLine& line) {

@@ -24,9 +24,7 @@ space::Side side_of(CommandLine& line) {
 }  // namespace
 
 ExitCode run_map(CommandLine& line) {
-  std::vector<space::Side> sides;
-  sides.push_back(side_of(line));
-  space::Regions regions(std::move(sides));
+  space::Regions regions({side_of(line)});
   MapOptions options{.families = line.printed, .color = colored(line)};
   if (line.way || line.forwarded) {
     options.ways.clear();

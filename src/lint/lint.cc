@@ -425,9 +425,7 @@ Findings lint_options(const Subject& subject) {
       std::erase_if(interface.addresses,
                     [](const InterfaceAddress& one) { return one.address.family == Family::ipv6; });
   }
-  std::vector<Side> sides;
-  sides.push_back({pod, {as_live(asked.ruleset, BackendKind::iptables_nft)}});
-  Regions regions(std::move(sides));
+  Regions regions({{pod, {as_live(asked.ruleset, BackendKind::iptables_nft)}}});
   const Regions::Node root = regions.of(0, Scope::ordinary);
   append(all, findings_of(regions, root, invariants(regions, pod, subject.config, asked)));
   const Proxy proxy = proxy_of(subject.config);
