@@ -38,26 +38,19 @@ using spdlog::memory_buf_t;
 using LogMessage = spdlog::details::log_msg;
 
 struct LevelNames {
-  spdlog::level::level_enum spdlog;
   std::string_view plain;
   int syslog;
 };
 
-// Returns what a level is called, in the order of LogOptions::Level.
-const LevelNames& names(std::size_t level) {
-  static constexpr LevelNames all[] = {
-      {spdlog::level::debug, "", LOG_DEBUG},           {spdlog::level::info, "", LOG_INFO},
-      {spdlog::level::warn, "warning: ", LOG_WARNING}, {spdlog::level::err, "error: ", LOG_ERR},
-      {spdlog::level::critical, "fatal: ", LOG_ERR},   {spdlog::level::off, "", LOG_ERR}};
-  return all[level];
-}
-
+// The levels of LogOptions are those of spdlog from debug on.
 spdlog::level::level_enum spdlog_level(LogOptions::Level level) {
-  return names(static_cast<std::size_t>(level)).spdlog;
+  return static_cast<spdlog::level::level_enum>(spdlog::level::debug + static_cast<int>(level));
 }
 
 const LevelNames& names(spdlog::level::level_enum level) {
-  return names(static_cast<std::size_t>(level) - static_cast<std::size_t>(spdlog::level::debug));
+  static constexpr LevelNames all[] = {{"", LOG_DEBUG},      {"", LOG_INFO},       {"warning: ", LOG_WARNING},
+                                       {"error: ", LOG_ERR}, {"fatal: ", LOG_ERR}, {"", LOG_ERR}};
+  return all[level - spdlog::level::debug];
 }
 
 std::string_view text_of(const LogMessage& message) { return {message.payload.data(), message.payload.size()}; }
