@@ -20,19 +20,11 @@ namespace {
 // Kubernetes limits a pod's annotations to 256 KiB.
 constexpr std::size_t largest_input = 16U << 20;
 
-std::string read_input() {
-  std::string text;
-  const int error = read_all(STDIN_FILENO, largest_input, text);
-  if (error == 0) return text;
-  throw cni::CniError(cni::Code::input_output, "cannot read standard input: " + errno_words(error));
-}
-
 cni::Answer answer() {
   std::string input;
-  try {
-    input = read_input();
-  } catch (const cni::CniError& error) {
-    return {json(error, cni::current_version), 1};
+  if (const int error = read_all(STDIN_FILENO, largest_input, input); error != 0) {
+    const cni::CniError unread(cni::Code::input_output, "cannot read standard input: " + errno_words(error));
+    return {json(unread, cni::current_version), 1};
   }
   const cni::Log log_of_node{start_plugin_log,
                              [](LogOptions::Level level, std::string_view line) { log(level, line); }};
