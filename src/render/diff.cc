@@ -18,14 +18,7 @@ namespace {
 constexpr std::size_t context = 3;  // unchanged lines around a change, as `diff -u` shows them
 
 char sign(DiffLine::Kind kind) {
-  switch (kind) {
-    case DiffLine::Kind::missing:
-      return '+';
-    case DiffLine::Kind::extra:
-      return '-';
-    default:
-      return ' ';
-  }
+  return kind == DiffLine::Kind::missing ? '+' : kind == DiffLine::Kind::extra ? '-' : ' ';
 }
 
 struct Writer {
