@@ -74,9 +74,7 @@ void check_arguments(Command command, std::span<const std::string_view> argument
                   "give it to sidetrack::Options::parse");
     }
   }
-  const bool names_command = !given.words.empty() &&
-                             std::ranges::find(commands(), given.words.front(), &CommandInfo::name) != commands().end();
-  if (names_command) {
+  if (!given.words.empty() && find_command(given.words.front()) != nullptr) {
     throw Error(ExitCode::usage, fmt::format("'{}': not expected here", given.words.front()),
                 "give only the arguments after the command");
   }

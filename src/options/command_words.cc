@@ -211,10 +211,10 @@ class Parser {
  public:
   explicit Parser(Arguments arguments) : first_(arguments.front()), words_(arguments.begin() + 1, arguments.end()) {
     app_.require_subcommand(0, 1);
-    if (const auto command = command_named(first_)) {
-      LongForms forms(arguments.subspan(1), *command);
+    if (const CommandInfo* command = command_named(first_)) {
+      LongForms forms(arguments.subspan(1), command->command);
       words_ = forms.rewritten();
-      add(info(*command), forms);
+      add(*command, forms);
     } else {
       add_help_or_version();
     }
@@ -237,10 +237,8 @@ class Parser {
     App() : CLI::App("", "", nullptr) {}
   };
 
-  static std::optional<Command> command_named(std::string_view word) {
-    if (word == drop_in_name) return Command::apply;
-    const auto found = std::ranges::find(commands(), word, &CommandInfo::name);
-    return found != commands().end() ? std::optional(found->command) : std::nullopt;
+  static const CommandInfo* command_named(std::string_view word) {
+    return word == drop_in_name ? &info(Command::apply) : find_command(word);
   }
 
   void add_help_or_version() {
@@ -283,12 +281,13 @@ class Parser {
   void ask_for_help(const std::vector<std::string>& words) {
     result_.help = true;
     if (words.empty() || words[0] == "help" || words[0] == "version") return;
-    result_.command = command_named(words[0]);
+    const CommandInfo* command = command_named(words[0]);
     if (words.size() > 1) {
       throw Error(ExitCode::usage, fmt::format("'{}': not expected after '{}'", excerpt(words[1]), excerpt(words[0])),
                   "help shows one command");
     }
-    if (!result_.command) refuse_command(words[0]);
+    if (command == nullptr) refuse_command(words[0]);
+    result_.command = command->command;
   }
 
   [[noreturn]] void refuse_extras() const {

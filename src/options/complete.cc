@@ -122,7 +122,7 @@ std::string complete(std::span<const std::string_view> words) {
   Completion completion(words.back());
   const std::string_view program = words.front().substr(words.front().rfind('/') + 1);
   const std::string_view first = words[1];
-  const auto command = std::ranges::find(commands(), first, &CommandInfo::name);
+  const CommandInfo* command = find_command(first);
   const bool has_options_alone = program == options::drop_in_name || first.starts_with('-');
   if (has_options_alone || (first == options::drop_in_name && words.size() > 2)) {
     if (words.size() == 2 && program != options::drop_in_name) completion.offer("--version", "the version");
@@ -134,7 +134,7 @@ std::string complete(std::span<const std::string_view> words) {
     completion.offer("version", "the version");
   } else if (first == "help" && words.size() == 3) {
     completion.offer_commands();
-  } else if (command != commands().end()) {
+  } else if (command != nullptr) {
     complete(*command, words.subspan(2), completion);
   }
   return completion.text();

@@ -814,6 +814,11 @@ std::string_view name(Command command) { return info(command).name; }
 
 std::span<const CommandInfo> commands() { return command_table; }
 
+const CommandInfo* find_command(std::string_view name) {
+  const auto* const found = std::ranges::find(command_table, name, &CommandInfo::name);
+  return found != std::end(command_table) ? found : nullptr;
+}
+
 const CommandInfo& info(Command command) { return command_table[static_cast<std::size_t>(command)]; }
 
 std::span<const Flag> flags() { return flag_table; }

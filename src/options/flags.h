@@ -51,6 +51,7 @@ struct CommandInfo {
 };
 [[nodiscard]] std::span<const CommandInfo> commands();
 [[nodiscard]] const CommandInfo& info(Command command);
+[[nodiscard]] const CommandInfo* find_command(std::string_view name);  // nullptr: none
 
 // The commands that take a flag.
 class CommandSet {

@@ -18,10 +18,6 @@ namespace {
 using options::CommandWords;
 using Arguments = std::span<const std::string_view>;
 
-bool is_command(std::string_view word) {
-  return std::ranges::find(commands(), word, &CommandInfo::name) != commands().end();
-}
-
 bool asks_for_version(std::string_view word) { return word == "--version" || word == "version"; }
 
 // The name by which a program is called.
@@ -120,7 +116,7 @@ void refuse_words(const CommandLine& line, const CommandWords& given, Arguments 
   std::string before = arguments.rend() - place > 1 ? std::string(place[1]) : "";
   if (before == "--cleanup-only") before.clear();  // what istio-clean-iptables stands for
   std::string hint;
-  if (is_command(word)) {
+  if (find_command(word) != nullptr) {
     hint = fmt::format("the command comes first: sidetrack {} ...", word);
   } else if (word == "help" || !takes_options_of_rules(line)) {
     hint = fmt::format("sidetrack {} --help lists the options", name(*line.command));
