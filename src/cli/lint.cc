@@ -28,10 +28,14 @@ lint::Findings of_options(CommandLine& line, const std::optional<Place>& place) 
                              .manifest = manifest ? &*manifest : nullptr});
 }
 
+// Tells whether a chain is so.
+template <typename Is>
+bool any_chain(const std::vector<Live>& live, const Is& is) {
+  return std::ranges::any_of(live, [&](const Live& one) { return std::ranges::any_of(one.chains, is); });
+}
+
 lint::Findings of_rules(const PodView& pod, const std::vector<Live>& live) {
-  const bool any = std::ranges::any_of(live, [](const Live& one) {
-    return std::ranges::any_of(one.chains, [](const LiveChain& chain) { return chain.of_agent || concerns_us(chain); });
-  });
+  const bool any = any_chain(live, [](const LiveChain& chain) { return chain.of_agent || concerns_us(chain); });
   std::vector<std::string_view> others;
   for (const Live& one : live) add_other_meshes(one, others);
   if (!any && !others.empty())
@@ -46,20 +50,14 @@ lint::Findings of_rules(const PodView& pod, const std::vector<Live>& live) {
   return lint::lint_live(pod, live);
 }
 
-bool has_rules(const std::vector<Live>& live, Family family) {
-  for (const Live& one : live) {
-    for (const LiveChain& chain : one.chains) {
-      if (chain.families.contains(family) && !chain.rules.empty()) return true;
-    }
-  }
-  return false;
-}
-
 lint::Findings findings(CommandLine& line) {
   if (!line.text.files.empty()) {
     TextRules text = read_texts(line);
     // Its address of IPv6 is an assumption then.
-    if (line.text.pod.addresses.empty() && !has_rules(text.live.rules, Family::ipv6)) {
+    const auto has_ipv6 = [](const LiveChain& chain) {
+      return chain.families.contains(Family::ipv6) && !chain.rules.empty();
+    };
+    if (line.text.pod.addresses.empty() && !any_chain(text.live.rules, has_ipv6)) {
       for (Interface& each : text.pod.interfaces)
         std::erase_if(each.addresses, [](const InterfaceAddress& own) { return own.address.family == Family::ipv6; });
     }
