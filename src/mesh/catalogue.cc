@@ -435,24 +435,17 @@ bool is_of(const Rule& rule, const Row& row, Values values) {
 
 // ---- The texts of a rule
 
-template <typename M>
-const M* find(const Rule& rule) {
-  for (const Match& match : rule.matches) {
-    if (const auto* found = std::get_if<M>(&match)) return found;
-  }
-  return nullptr;
-}
-
 // Returns the text of a rule's match of this kind. Rules that are read may have lost one that matches everything.
 template <typename M, typename Text>
 std::string text_of(const Rule& rule, const Text& text) {
-  const auto* match = find<M>(rule);
+  const auto* match = find_match<M>(rule);
   return match != nullptr ? text(*match) : "any";
 }
 
 std::string mark_text(const Rule& rule) {
   const auto number = [](const auto& match) { return std::to_string(match.value); };
-  return find<ConnmarkMatch>(rule) != nullptr ? text_of<ConnmarkMatch>(rule, number) : text_of<MarkMatch>(rule, number);
+  return find_match<ConnmarkMatch>(rule) != nullptr ? text_of<ConnmarkMatch>(rule, number)
+                                                    : text_of<MarkMatch>(rule, number);
 }
 
 // Where the values stand: "-d 80,443" or "-d … (200 ports)"; "port 80, 443".
@@ -480,13 +473,13 @@ std::string listed(const std::vector<Item>& items, Place place, const char* kind
 
 // Without a match, all addresses.
 std::string ranges_text(const Rule& rule, Place place) {
-  const auto* address = find<AddressMatch>(rule);
+  const auto* address = find_match<AddressMatch>(rule);
   if (address == nullptr) return rule.families.contains(Family::ipv4) ? "0.0.0.0/0" : "::/0";
   return listed(address->ranges, place, "ranges", [](const AddressRange& range) { return range.text(); });
 }
 
 std::string servers_text(const Rule& rule, Place place) {
-  const auto* address = find<AddressMatch>(rule);
+  const auto* address = find_match<AddressMatch>(rule);
   if (address == nullptr) return "any server";
   return listed(address->ranges, place, "servers", [](const AddressRange& range) {
     return range.first == range.last ? range.first.text() : range.text();
@@ -523,7 +516,8 @@ std::string value(std::string_view placeholder, const Rule& rule, Place place) {
     });
   }
   if (placeholder == "sender")
-    return find<CgroupMatch>(rule) != nullptr ? "cgroup " + value("cgroup", rule, place) : value("owner", rule, place);
+    return find_match<CgroupMatch>(rule) != nullptr ? "cgroup " + value("cgroup", rule, place)
+                                                    : value("owner", rule, place);
   if (placeholder == "owner_flag") return text_of<OwnerMatch>(rule, owner_flag);
   if (placeholder == "id") return ids_text(rule, place);
   if (placeholder == "mark") return mark_text(rule);
@@ -595,7 +589,7 @@ Rule instantiate(MeshRule id, const std::vector<Match>& values, const RowOverrid
               overrides.target.value_or(row.target),
               {},
               row.insert_at};
-    if (const auto* address = find<AddressMatch>(rule)) rule.families = address->ranges.front().family();
+    if (const auto* address = find_match<AddressMatch>(rule)) rule.families = address->ranges.front().family();
     if (const auto* nat = std::get_if<Nat>(&rule.target)) rule.families = nat->addresses->family();
     rule.origin = {id, overrides.flag, {}};
     return rule;

@@ -181,6 +181,16 @@ inline constexpr std::uint32_t outbound_mark = 1338;
 [[nodiscard]] bool is_of_ambient(MeshRule id);
 // Of that row; none if it is none of Istio's.
 [[nodiscard]] MeshRule kind_of(const Rule& rule);
+
+// Returns the first match of this kind; nullptr: the rule has none.
+template <typename Kind>
+[[nodiscard]] const Kind* find_match(const Rule& rule) {
+  for (const Match& match : rule.matches) {
+    if (const auto* found = std::get_if<Kind>(&match)) return found;
+  }
+  return nullptr;
+}
+
 // Why a rule is there.
 struct Reason {
   std::string option;    // that asked for it: "-d"; empty if it is always there

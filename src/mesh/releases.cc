@@ -23,14 +23,6 @@ struct Releases {
 };
 constexpr unsigned last_older = 24;
 
-template <typename Kind>
-const Kind* match_of(const Rule& rule) {
-  for (const Match& match : rule.matches) {
-    if (const auto* found = std::get_if<Kind>(&match)) return found;
-  }
-  return nullptr;
-}
-
 bool jumps_to(const Rule& rule, const char* chain) {
   const auto* jump = std::get_if<Jump>(&rule.target);
   return jump != nullptr && jump->chain == chain;
@@ -41,7 +33,7 @@ Releases releases_of_dns(const Rule& rule) {
   if (rule.chain == istio_output_dns) return {25};
   if (std::holds_alternative<Nat>(rule.target)) return {7, 8};
   if (rule.chain == istio_redirect) return {8, 8};
-  const auto* protocol = match_of<ProtocolMatch>(rule);
+  const auto* protocol = find_match<ProtocolMatch>(rule);
   if (protocol != nullptr && *protocol == tcp) return {};  // has been in ISTIO_OUTPUT longer
   if (rule.chain == istio_output) return {23, 24};
   if (rule.table == Table::raw) return {9, 22};
@@ -55,11 +47,11 @@ Releases releases_of(const Rule& rule) {
   using enum MeshRule;
   switch (kind_of(rule)) {
     case outbound_jump:
-      return match_of<ProtocolMatch>(rule) != nullptr ? Releases{0, 24} : Releases{25};
+      return find_match<ProtocolMatch>(rule) != nullptr ? Releases{0, 24} : Releases{25};
     case own_address_redirect:
       return jumps_to(rule, istio_redirect) ? Releases{0, 2} : Releases{3, 4};
     case proxy_to_itself: {
-      const auto* port = match_of<PortMatch>(rule);
+      const auto* port = find_match<PortMatch>(rule);
       const bool is_of_tunnel = port != nullptr && std::ranges::any_of(port->ports, [](const PortRange& ports) {
                                   return ports.contains(15008);
                                 });
@@ -70,7 +62,7 @@ Releases releases_of(const Rule& rule) {
     case tunnel_port:
       return {7};
     case inbound_established:
-      return match_of<UnknownMatch>(rule) != nullptr ? Releases{0, 5} : Releases{5};
+      return find_match<UnknownMatch>(rule) != nullptr ? Releases{0, 5} : Releases{5};
     case tproxy_save_mark:
     case tproxy_restore_mark:
       return {9};
