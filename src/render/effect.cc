@@ -54,43 +54,39 @@ class Effect {
     return leaf == no_such_packet ? "there is no such packet" : ending_text(regions_.decision(leaf).ending);
   }
 
-  struct Part {
-    Box box;
-    Leaf leaf;
-    double share;
-  };
-
   std::vector<EffectRegion> regions_of(Regions::Node root, bool ordinary) {
-    struct Found {
-      Part part;
+    struct Part {
+      Box box;
+      Leaf leaf;
+      double share;
       Box whole;
     };
-    std::vector<Found> parts;
+    std::vector<Part> parts;
     regions_.for_each(root, [&](const Box& box, const Box& everything, Leaf leaf) {
       if (!Pairs::is_told(leaf)) return;
       const Family family = family_of(regions_.sets(), everything);
       const auto way = static_cast<Direction>(regions_.sets().intervals(everything[index(Field::way)]).front().first);
       const Box whole = ordinary ? regions_.ordinary(regions_.side(0).pod, way, family) : everything;
-      parts.push_back({{box, leaf, share_of(regions_.sets(), box, whole)}, whole});
+      parts.push_back({box, leaf, share_of(regions_.sets(), box, whole), whole});
     });
-    std::ranges::stable_sort(parts, std::ranges::greater(), [](const Found& one) { return one.part.share; });
-    std::vector<Part> made;
+    std::ranges::stable_sort(parts, std::ranges::greater(), &Part::share);
+    std::vector<std::pair<Box, Leaf>> made;
     std::vector<EffectRegion> all;
-    for (const Found& found : parts) {
-      const bool is_said = std::ranges::any_of(made, [&](const Part& one) {
-        return one.leaf == found.part.leaf && is_within(regions_.sets(), found.part.box, one.box);
+    for (const Part& found : parts) {
+      const bool is_said = std::ranges::any_of(made, [&](const auto& one) {
+        return one.second == found.leaf && is_within(regions_.sets(), found.box, one.first);
       });
       if (is_said) continue;
       // Every packet of the box differs; the words are fewer if they may speak of packets that there are not.
-      const auto differs = [&](Leaf leaf) { return leaf == found.part.leaf; };
+      const auto differs = [&](Leaf leaf) { return leaf == found.leaf; };
       const auto passes = [&](Leaf leaf) { return differs(leaf) || leaf == no_such_packet; };
-      const Box box = widened(regions_, root, found.part.box, found.whole, differs);
-      const Box in_words = widened(regions_, root, found.part.box, found.whole, passes);
-      made.push_back({box, found.part.leaf, 0});
-      const auto& [before, after] = pairs_.all()[Pairs::number(found.part.leaf)];
+      const Box box = widened(regions_, root, found.box, found.whole, differs);
+      const Box in_words = widened(regions_, root, found.box, found.whole, passes);
+      made.emplace_back(box, found.leaf);
+      const auto& [before, after] = pairs_.all()[Pairs::number(found.leaf)];
       const std::string end = before == after ? "unknown, too, and maybe another" : end_words(after);
       all.push_back({box, title(in_words, found.whole), end_words(before), end,
-                     explain_words(regions_.universe().packet(regions_.example(found.part.box))), ordinary});
+                     explain_words(regions_.universe().packet(regions_.example(found.box))), ordinary});
     }
     return all;
   }
