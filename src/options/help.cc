@@ -14,7 +14,7 @@ constexpr std::size_t longest_option = 40;  // a longer one moves its own descri
 
 struct Section {
   std::string_view heading;
-  std::vector<Group> groups;
+  Group group;
   bool brief;  // names and defaults, run together, instead of a line each
   enum class Letter : std::uint8_t { any, with, without } letter = Letter::any;  // the options that have one
 };
@@ -24,16 +24,17 @@ struct Section {
 std::vector<Section> sections(Command command) {
   const bool in_full = command == Command::apply || command == Command::render;
   using enum Section::Letter;
-  return {{"Traffic (lists: a,b,c or @FILE)", {Group::traffic}, !in_full, in_full ? with : any},
-          {"More of traffic", in_full ? std::vector{Group::traffic} : std::vector<Group>{}, true, without},
-          {"Packet", {Group::packet}, false},
-          {"Ambient pods", {Group::ambient}, true},
-          {"Work", {Group::run}, in_full || command == Command::explain},
-          {"Namespace to work in", {Group::place}, true},
-          {"Output", {Group::output}, true},
-          {"As istio-iptables", {Group::istio}, true},
-          {"Log", {Group::log}, true},
-          {"Environment (options too, as ENVOY_PORT)", {Group::environment}, true}};
+  std::vector<Section> made{{"Traffic (lists: a,b,c or @FILE)", Group::traffic, !in_full, in_full ? with : any},
+                            {"Packet", Group::packet, false},
+                            {"Ambient pods", Group::ambient, true},
+                            {"Work", Group::run, in_full || command == Command::explain},
+                            {"Namespace to work in", Group::place, true},
+                            {"Output", Group::output, true},
+                            {"As istio-iptables", Group::istio, true},
+                            {"Log", Group::log, true},
+                            {"Environment (options too, as ENVOY_PORT)", Group::environment, true}};
+  if (in_full) made.insert(made.begin() + 1, {"More of traffic", Group::traffic, true, without});
+  return made;
 }
 
 std::string preset(const Flag& flag) { return flag.preset.empty() ? "" : fmt::format(" ({})", flag.preset); }
@@ -76,12 +77,10 @@ std::string paragraph(std::string_view heading, const std::vector<std::string>& 
 
 std::string text_of(const Section& section, Command command) {
   std::vector<const Flag*> taken;
-  for (const Group group : section.groups) {
-    for (const Flag& flag : flags()) {
-      const bool is_shown =
-          section.letter == Section::Letter::any || (section.letter == Section::Letter::with) == (flag.letter != '\0');
-      if (flag.group == group && flag.commands.contains(command) && is_shown) taken.push_back(&flag);
-    }
+  for (const Flag& flag : flags()) {
+    const bool is_shown =
+        section.letter == Section::Letter::any || (section.letter == Section::Letter::with) == (flag.letter != '\0');
+    if (flag.group == section.group && flag.commands.contains(command) && is_shown) taken.push_back(&flag);
   }
   if (taken.empty()) return "";
   if (section.brief) {
