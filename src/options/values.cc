@@ -17,8 +17,11 @@
 namespace sidetrack::options {
 namespace {
 
-constexpr std::string_view port_expected = "a port from 1 to 65535";
-constexpr std::string_view duration_expected = "a duration such as 5s, 500ms or 1m30s";
+template <typename Value>
+Value accepted(const std::optional<Value>& value, const Item& item, std::string_view expected) {
+  if (!value) refuse(item, expected);
+  return *value;
+}
 
 // No address, port or number without a ':' has a letter in it: this is a word, probably the name of a file.
 bool is_word(std::string_view text) {
@@ -272,15 +275,11 @@ std::optional<bool> to_boolean(std::string_view text) {
   return std::ranges::find(no, text) != std::end(no) ? std::optional(false) : std::nullopt;
 }
 
-bool boolean(const Item& item) {
-  const auto value = to_boolean(item.text);
-  if (!value) refuse(item, "true or false");
-  return *value;
-}
+bool boolean(const Item& item) { return accepted(to_boolean(item.text), item, "true or false"); }
 
 std::uint16_t port(const Item& item) {
   const auto value = decimal<std::uint16_t>(item.text);
-  if (!value || *value == 0) refuse(item, port_expected);
+  if (!value || *value == 0) refuse(item, "a port from 1 to 65535");
   return *value;
 }
 
@@ -354,16 +353,10 @@ std::uint32_t process_id(const Item& item) {
   return static_cast<std::uint32_t>(*value);
 }
 
-Address address(const Item& item) {
-  const auto value = Address::parse(item.text);
-  if (!value) refuse(item, "an IPv4 or IPv6 address");
-  return *value;
-}
+Address address(const Item& item) { return accepted(Address::parse(item.text), item, "an IPv4 or IPv6 address"); }
 
 AddressRange range(const Item& item) {
-  const auto value = AddressRange::parse(item.text);
-  if (!value) refuse(item, "an address range such as 10.0.0.0/8 or fd00::/8");
-  return *value;
+  return accepted(AddressRange::parse(item.text), item, "an address range such as 10.0.0.0/8 or fd00::/8");
 }
 
 GivenPod::Own own_address(const Item& item) {
@@ -458,9 +451,7 @@ std::string namespace_name(const Item& item) {
 }
 
 std::chrono::nanoseconds duration(const Item& item) {
-  const auto value = parse_duration(item.text);
-  if (!value) refuse(item, duration_expected);
-  return *value;
+  return accepted(parse_duration(item.text), item, "a duration such as 5s, 500ms or 1m30s");
 }
 
 std::size_t choice(const Item& item, std::string_view choices) {
