@@ -288,11 +288,8 @@ class Comparing {
         return !without_effect_.contains(&other) && other.family == value.family &&
                other.values.first <= value.values.first && value.values.last <= other.values.last;
       });
-      if (cover == option.values.end()) {
-        made.message = "the other values of the list cover it";
-      } else {
-        made.message = cover_words(cover->text, value.text);
-      }
+      made.message =
+          cover == option.values.end() ? "the other values of the list cover it" : cover_words(cover->text, value.text);
     } else if (value.family && !families_.contains(*value.family)) {
       made.message = "IPv6 is not captured in this pod";
     } else {
