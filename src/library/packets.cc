@@ -9,16 +9,6 @@
 #include "rule/ours.h"
 
 namespace sidetrack {
-namespace {
-
-PodView with_plan(PodView pod, const Plan& plan) {
-  drop_our_rules(pod);
-  add_routing(pod, plan.routing);
-  return pod;
-}
-
-}  // namespace
-
 Trace explain_planned(const Packet& packet, const ApplyOptions& options, const Plan& plan, std::optional<PodView> pod) {
   const bool assumed = !pod.has_value();
   space::Side side = planned_side(options, plan, std::move(pod));
@@ -28,7 +18,8 @@ Trace explain_planned(const Packet& packet, const ApplyOptions& options, const P
 
 space::Side planned_side(const ApplyOptions& options, const Plan& plan, std::optional<PodView> pod) {
   const Choice choice = choose(options, plan.ruleset, false);
-  return {pod ? with_plan(*std::move(pod), plan) : assumed_pod(plan), {as_live(plan.ruleset, choice.order.front())}};
+  return {pod ? with_routing(*std::move(pod), plan.routing) : assumed_pod(plan),
+          {as_live(plan.ruleset, choice.order.front())}};
 }
 
 std::vector<Live> live_rules(Survey survey, std::vector<std::string>& warnings) {

@@ -417,9 +417,7 @@ Findings lint_options(const Subject& subject) {
   Findings all = without_effect(subject);
   say_that_nothing_is_captured(all, subject.config);
   const Plan asked = plan(subject.config, subject.facts);
-  PodView pod = subject.pod ? *subject.pod : assumed_pod(asked);
-  drop_our_rules(pod);
-  add_routing(pod, asked.routing);
+  PodView pod = with_routing(subject.pod ? *subject.pod : assumed_pod(asked), asked.routing);
   if (!subject.pod && !asked.families.contains(Family::ipv6)) {  // nothing says that there is any
     for (Interface& interface : pod.interfaces)
       std::erase_if(interface.addresses,

@@ -85,4 +85,10 @@ void add_routing(PodView& pod, const Routing& added) {
 
 void drop_our_rules(PodView& pod) { std::erase_if(pod.rules, &PolicyRule::is_ours); }
 
+PodView with_routing(PodView pod, const Routing& routing) {
+  drop_our_rules(pod);
+  add_routing(pod, routing);
+  return pod;
+}
+
 }  // namespace sidetrack

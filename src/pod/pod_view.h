@@ -51,5 +51,7 @@ struct PodView {
 void add_routing(PodView& pod, const Routing& added);
 // Removes the policy rules that are ours.
 void drop_our_rules(PodView& pod);
+// Returns the pod with it in the place of what is ours.
+[[nodiscard]] PodView with_routing(PodView pod, const Routing& routing);
 
 }  // namespace sidetrack
