@@ -56,7 +56,8 @@ std::unique_ptr<Kernel> open(const std::optional<Place>& place, bool write, std:
                                    .held_signals = HeldSignals::Which::polite});
 }
 
-std::vector<std::string> printable_each(std::vector<std::string> sentences) {
+std::vector<std::string> printable_each(std::vector<std::string> sentences, const std::vector<std::string>& more = {}) {
+  sentences.insert(sentences.end(), more.begin(), more.end());
   for (std::string& sentence : sentences) sentence = printable_lines(sentence);
   return sentences;
 }
@@ -99,9 +100,7 @@ Pod::Applied Pod::apply(const Options& options) const {
     result.backend = name_of(made.backend);
     result.summary = applied(made);
     result.skipped = printable_each(made.skipped);
-    result.warnings = plan.warnings;
-    for (std::string& warning : warnings(made)) result.warnings.push_back(std::move(warning));
-    result.warnings = printable_each(std::move(result.warnings));
+    result.warnings = printable_each(plan.warnings, warnings(made));
     return result;
   });
 }
@@ -120,9 +119,7 @@ Pod::Difference Pod::diff(const Options& options) const {
     result.summary = verified(pod_diff);
     result.text = printable_page(diff_text(pod_diff, false));
     result.json = diff_json(pod_diff);
-    result.warnings = plan.warnings;
-    for (std::string& warning : warnings(pod_diff)) result.warnings.push_back(std::move(warning));
-    result.warnings = printable_each(std::move(result.warnings));
+    result.warnings = printable_each(plan.warnings, warnings(pod_diff));
     return result;
   });
 }
