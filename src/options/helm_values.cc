@@ -90,16 +90,16 @@ bool is_known(std::span<const ProfileSetting> settings, std::string_view profile
   return std::ranges::find(settings, profile, &ProfileSetting::profile) != settings.end();
 }
 
-bool is_set(const HelmValues& values, std::string_view name) {
+// Returns the value that is set; nullptr: none is, or null.
+const HelmValue* value_set(const HelmValues& values, std::string_view name) {
   const auto found = values.find(name);
-  return found != values.end() && !found->second.is_null;
+  return found != values.end() && !found->second.is_null ? &found->second : nullptr;
 }
 
 Setting profile_of(const HelmValues& values, const ProfileKind& kind) {
   for (const std::string_view name : kind.names) {
-    const auto found = values.find(name);
-    if (found != values.end() && !found->second.is_null && !found->second.text.empty())
-      return {found->second.text, found->second.from};
+    const HelmValue* set = value_set(values, name);
+    if (set != nullptr && !set->text.empty()) return {set->text, set->from};
   }
   return {};
 }
@@ -131,10 +131,7 @@ std::string_view known_name(std::string_view name) {
               meant ? fmt::format("did you mean {}?", *meant) : fmt::format("these are: {}", fmt::join(names, ", ")));
 }
 
-bool names_something(std::string_view text) {
-  const auto part = text.substr(0, text.find(','));
-  return part.find('=') != std::string_view::npos;
-}
+bool names_something(std::string_view text) { return text.substr(0, text.find(',')).find('=') != text.npos; }
 
 // Up to the comma that another name follows; without the backslashes that Helm wants before the others.
 std::string take_value(std::string_view& text) {
@@ -154,8 +151,7 @@ std::string take_value(std::string_view& text) {
 std::span<const HelmValueInfo> helm_value_table() { return values_of_chart; }
 
 Setting helm_setting(const HelmValues& values, std::string_view name) {
-  const auto found = values.find(name);
-  if (found != values.end() && !found->second.is_null) return {found->second.text, found->second.from};
+  if (const HelmValue* set = value_set(values, name)) return {set->text, set->from};
   return {std::ranges::find(values_of_chart, name, &HelmValueInfo::name)->preset, {}};
 }
 
@@ -221,7 +217,7 @@ void apply_profiles(HelmValues& values, std::vector<std::string>& warnings) {
     if (!is_known(kind.settings, chosen.value))
       warnings.push_back(fmt::format("{}: not known, and what it sets is not taken into account", from));
     for (const ProfileSetting& setting : kind.settings) {
-      if (setting.profile == chosen.value && !setting.name.empty() && !is_set(values, setting.name))
+      if (setting.profile == chosen.value && !setting.name.empty() && value_set(values, setting.name) == nullptr)
         values.insert_or_assign(std::string(setting.name), HelmValue{std::string(setting.value), from});
     }
   }
