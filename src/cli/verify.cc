@@ -39,19 +39,17 @@ ExitCode compare_and_probe(const CommandLine& line, Plan wanted) {
   const auto failed = count(ProbeResult::Verdict::failed);
   const std::string probes =
       fmt::format("probes: {} ok, {} failed, {} unknown", ok, failed, count(ProbeResult::Verdict::unknown));
-  if (rules != nullptr && !rules->equal()) {
+  const auto differs = [&] {
     error(fmt::format("{}; {}", probes, said(line, *rules)));
     return ExitCode::differs;
-  }
+  };
+  if (rules != nullptr && !rules->equal()) return differs();
   if (failed > 0) {
     error(fmt::format("{}; {}", probes,
                       rules != nullptr ? "the rules and routes are as requested" : "the rules cannot be read here"));
     return ExitCode::validation_failed;
   }
-  if (rules != nullptr && !rules->as_requested()) {
-    error(fmt::format("{}; {}", probes, said(line, *rules)));
-    return ExitCode::differs;
-  }
+  if (rules != nullptr && !rules->as_requested()) return differs();
   if (rules == nullptr && ok == 0) {
     throw Error(
         ExitCode::not_permitted, fmt::format("{}; the rules cannot be read here, so nothing is known", probes),
