@@ -188,9 +188,7 @@ class LongForms {
 
   // "-b", "--proxy-uid"
   [[nodiscard]] bool is_option_with_value(std::string_view word) const {
-    const Flag* flag = word.starts_with("--") ? by_name(command_, word.substr(2))
-                       : word.size() == 2     ? by_letter(command_, word[1])
-                                              : nullptr;
+    const Flag* flag = flag_of(word, command_);
     return flag != nullptr && flag->kind != Kind::boolean;
   }
 

@@ -92,11 +92,8 @@ class Completion {
 };
 
 const Flag* option_with_value(Command command, std::string_view word) {
-  const auto found = std::ranges::find_if(flags(), [&](const Flag& flag) {
-    return !flag.name.empty() && flag.commands.contains(command) &&
-           (word == short_name(flag) || word == fmt::format("--{}", flag.name));
-  });
-  return found != flags().end() && !found->value.empty() ? &*found : nullptr;
+  const Flag* flag = flag_of(word, command);
+  return flag != nullptr && !flag->value.empty() ? flag : nullptr;
 }
 
 // The words from the first one after the command; the last is being typed.

@@ -825,9 +825,10 @@ std::span<const Flag> flags() { return flag_table; }
 
 const Flag& flag_named(std::string_view name) { return *std::ranges::find(flag_table, name, &Flag::name); }
 
-const Flag* flag_of(std::string_view word) {
+const Flag* flag_of(std::string_view word, std::optional<Command> command) {
   const auto* const found = std::ranges::find_if(flag_table, [&](const Flag& flag) {
-    return !flag.name.empty() && (word == short_name(flag) || word == fmt::format("--{}", flag.name));
+    const bool is_taken = !command || flag.commands.contains(*command);
+    return is_taken && !flag.name.empty() && (word == short_name(flag) || word == fmt::format("--{}", flag.name));
   });
   return found != std::end(flag_table) ? found : nullptr;
 }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -162,8 +163,8 @@ struct Flag {
 // That of this name, which there is.
 [[nodiscard]] const Flag& flag_named(std::string_view name);
 
-// The one that a word names, "-p" or "--envoy-port"; nullptr: none.
-[[nodiscard]] const Flag* flag_of(std::string_view word);
+// The one that a word names, "-p" or "--envoy-port", of those that the command takes, or of all; nullptr: none.
+[[nodiscard]] const Flag* flag_of(std::string_view word, std::optional<Command> command = {});
 
 // The one that no word names, but this environment variable; nullptr: none.
 [[nodiscard]] const Flag* flag_of_variable(std::string_view name);
