@@ -346,7 +346,7 @@ std::string without_init_container(const Annotations& annotations, const HelmVal
   const Setting of_mesh = helm_setting(helm, default_templates_value);
   const Setting asked = text ? Setting{*text, templates_annotation} : of_mesh;
   if (asked.from.empty() || (!text && asked.value.empty())) return {};
-  std::vector<std::string_view> names = options::list_items(asked.value);
+  std::vector<std::string_view> names = split_at_each(asked.value, ',');
   for (std::string_view& name : names) name = options::without_blanks(name);
   if (std::ranges::find(names, template_with_init_container) != names.end()) return {};
   return fmt::format("{} is {}: not {}, the template with an init container", asked.from,

@@ -13,7 +13,7 @@ namespace {
 
 template <typename Accepts>
 bool all_items(std::string_view list, const Accepts& accepts) {
-  return std::ranges::all_of(options::list_items(list), accepts);
+  return std::ranges::all_of(split_at_each(list, ','), accepts);
 }
 
 bool is_mode(std::string_view text) { return text == "REDIRECT" || text == "TPROXY" || text == "NONE"; }

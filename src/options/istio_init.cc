@@ -30,7 +30,7 @@ std::string with_status_port(std::string_view of_pod, std::string_view port) {
   port = trimmed(port);
   if (port.empty() || port == "0") return std::string(of_pod);
   std::string joined;
-  for (const std::string_view item : options::list_items(of_pod)) {
+  for (const std::string_view item : split_at_each(of_pod, ',')) {
     if (item == port) return std::string(of_pod);
     if (const auto bare = trimmed(item); !bare.empty()) joined += fmt::format("{},", bare);
   }

@@ -60,11 +60,6 @@ std::size_t choice(const Item& item, std::string_view choices);
 // Without spaces, tabs and ends of lines around it.
 [[nodiscard]] std::string_view without_blanks(std::string_view text);
 
-// The parts of a list, empty ones and blanks, too.
-[[nodiscard]] inline std::vector<std::string_view> list_items(std::string_view list, char separator = ',') {
-  return split_at_each(list, separator);
-}
-
 // Every item of a comma-separated list, without surrounding blanks and without empty ones. "@FILE" stands for the items
 // in that file, which are separated by commas or lines; '#' starts a comment there.
 void each_item(const Given& given, const std::function<void(const Item&)>& use);

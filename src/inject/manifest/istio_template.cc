@@ -109,8 +109,8 @@ std::string in_template(std::string_view from, std::string_view text) {
 }
 
 void check_in_template(const Annotations& annotations, const HelmValues& helm, const Variables& variables) {
-  const auto templates = options::list_items(
-      find(annotations, templates_annotation).value_or(helm_setting(helm, default_templates_value).value));
+  const auto templates = split_at_each(
+      find(annotations, templates_annotation).value_or(helm_setting(helm, default_templates_value).value), ',');
   const auto is_used = [&](const TemplateInfo& info) {
     return std::ranges::find(templates, info.name, trimmed) != templates.end();
   };
