@@ -10,22 +10,21 @@ namespace sidetrack {
 namespace {
 
 Json chain(const Live& live, const LiveChain& chain) {
-  Json rules = Json::array();
   unsigned number = 0;
-  for (const LiveRule& entry : chain.rules) {
+  Json rules = array_of(chain.rules, [&](const LiveRule& entry) {
     const Reason reason = describe_live(entry);
-    Json& made = rules.emplace_back(Json::object());
-    made = {{"number", ++number},
-            {"families", families_json(entry.rule.families)},
-            {"rule", iptables_words(entry.rule)},
-            {"packets", entry.counters.packets},
-            {"bytes", entry.counters.bytes},
-            {"whose", name(maker_of(live, chain, entry))},
-            {"flag", reason.flag},
-            {"reason", reason.sentence}};
+    Json made = {{"number", ++number},
+                 {"families", families_json(entry.rule.families)},
+                 {"rule", iptables_words(entry.rule)},
+                 {"packets", entry.counters.packets},
+                 {"bytes", entry.counters.bytes},
+                 {"whose", name(maker_of(live, chain, entry))},
+                 {"flag", reason.flag},
+                 {"reason", reason.sentence}};
     const std::string_view mesh = mesh_of_rule(entry.rule);
     if (mesh != mesh_of_chain(chain.name)) made["mesh"] = mesh;
-  }
+    return made;
+  });
   Json made = {{"backend", name(live.backend)},
                {"families", families_json(chain.families)},
                {"table", chain.table == Table::other ? chain.table_name : std::string(name(chain.table))},
