@@ -202,7 +202,8 @@ std::optional<Outcome> PacketWalk::with_answers() {
                                  : lands && asked_.direction == Direction::in ? Outcome::Kind::leaves
                                                                               : Outcome::Kind::lands;
   // TPROXY takes them from a socket that is connected, too, and gives them to none then.
-  if (asked_.direction != Direction::in && asked_.protocol == Protocol::udp && back.outcome.transparent) {
+  if (asked_.direction != Direction::in && back.outcome.transparent &&
+      holds_observed(ProtocolMatch{Protocol::udp, false}, packet_.now)) {
     return end(Outcome::Answers::lost,
                fmt::format("they go to the listener on port {}{}", back.outcome.transparent_port, by_rule(back)));
   }

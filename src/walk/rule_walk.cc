@@ -487,7 +487,8 @@ class RuleWalk {
   // nf_tables' tproxy sets no verdict, but is written with the mark and accept after it.
   std::optional<Ended> apply(const Tproxy& tproxy, const LiveChain&, const LiveRule& entry, std::size_t place) {
     const bool is_later = packet_.now.state == ConnectionState::reply || packet_.first.has_value();
-    if (is_later && packet_.now.protocol == Protocol::tcp) {
+    const auto is_of = [&](Protocol protocol) { return holds_observed(ProtocolMatch{protocol, false}, packet_.now); };
+    if (is_later && is_of(Protocol::tcp)) {
       switch (socket_of_later_packet(tproxy.port)) {
         case SocketFound::its_own:
           break;
@@ -503,9 +504,8 @@ class RuleWalk {
                                             tproxy.port));
       }
     }
-    if (packet_.now.state == ConnectionState::reply && packet_.now.protocol == Protocol::udp &&
-        traits(live_.backend).in_own_table &&
-        !entry.ours) {  // for a connected socket that is not transparent it breaks off
+    if (packet_.now.state == ConnectionState::reply && traits(live_.backend).in_own_table && !entry.ours &&
+        is_of(Protocol::udp)) {  // for a connected socket that is not transparent it breaks off
       say(place, Step::Kind::unknown, "whether the socket that it answers is connected is unknown");
       captured_by(place);
       packet_.not_known(fmt::format("whether the socket that it answers is connected, which `{}` of {} leaves alone",
@@ -515,7 +515,7 @@ class RuleWalk {
     }
     packet_.meets_state = true;
     captured_by(place);
-    const bool has_socket = packet_.first.has_value() && packet_.now.protocol == Protocol::tcp;  // its connection's own
+    const bool has_socket = packet_.first.has_value() && is_of(Protocol::tcp);  // its connection's own
     if (!has_socket || packet_.first->transparent) {
       packet_.transparent = has_socket ? packet_.first->transparent_port : tproxy.port;
     }

@@ -423,6 +423,16 @@ TEST(Space, TellsLinkLocalAddressesApart) {
 }
 
 // Of several next hops a connection takes any: what ends alike by each is certain.
+// connect() binds sockets of TCP to the interface of such a destination; those of UDP only if they connect.
+TEST(Space, SocketsToLinkLocalAddressesAreBoundByTheirProtocol) {
+  Random random(3);
+  const Side side = side_of("-m NONE", BackendKind::iptables_nft);
+  check({side.pod,
+         {rules_of_others(BackendKind::iptables_nft, Family::ipv6,
+                          {"mangle -A PREROUTING -j CONNMARK --save-mark", "nat -A OUTPUT -j REDIRECT"})}},
+        random, 500);
+}
+
 TEST(Map, FollowsEachNextHop) {
   const Plan plan = planned("-i 10.0.0.0/8 -b * --ip-families ipv4");
   Side side{assumed_pod(plan, {"net1"}),
