@@ -478,7 +478,7 @@ class RuleMaker {
   bool mangle(const NftStatement& statement) {
     if (statement.parts.size() != 2) return false;
     const NftNode& to = statement.parts[0];
-    for (const std::string_view without_effect : {"priority", "nftrace", "pkttype", "secmark"}) {
+    for (const std::string_view without_effect : {"priority", "nftrace", "secmark"}) {
       if (is_key(to, "meta", without_effect)) return words(text_effect, statement.words), true;
     }
     for (const std::string_view without_effect : {"event", "label", "secmark"}) {

@@ -584,15 +584,15 @@ class Reader {
   // meta mark set 1, meta mark set ct mark, meta mark set meta mark & ~1 ^ 1
   void store_meta(const RawExpression& e, std::uint32_t key) {
     if (key != NFT_META_MARK) {
-      // Of these nothing is matched that the model knows.
-      if (key == NFT_META_PRIORITY || key == NFT_META_NFTRACE || key == NFT_META_PKTTYPE || key == NFT_META_SECMARK) {
-        const bool traces = key == NFT_META_NFTRACE && constant<std::uint8_t>(e.u32(NFTA_META_SREG), false) == 1;
-        const Value* value = registers_.at(e.u32(NFTA_META_SREG));
-        const Value key_of_meta{.of = Value::Of::meta, .key = key, .size = meta_size(key)};
-        if (traces && !context_.native) return effect(NonTerminating{"-j TRACE"});
-        return effect(NonTerminating{value != nullptr ? words(key_of_meta) + " set " + words(*value) : e.words()});
-      }
-      return opaque(e.words());
+      const bool traces = key == NFT_META_NFTRACE && constant<std::uint8_t>(e.u32(NFTA_META_SREG), false) == 1;
+      const Value* value = registers_.at(e.u32(NFTA_META_SREG));
+      const Value key_of_meta{.of = Value::Of::meta, .key = key, .size = meta_size(key)};
+      if (traces && !context_.native) return effect(NonTerminating{"-j TRACE"});
+      const std::string text = value != nullptr ? words(key_of_meta) + " set " + words(*value) : e.words();
+      // Of these nothing is matched that the model knows. For their type (pkttype) the kernel discards packets.
+      if (key == NFT_META_PRIORITY || key == NFT_META_NFTRACE || key == NFT_META_SECMARK)
+        return effect(NonTerminating{text});
+      return opaque(text);
     }
     const Value* from = registers_.at(e.u32(NFTA_META_SREG));
     const auto set = constant<std::uint32_t>(e.u32(NFTA_META_SREG), false);
@@ -616,21 +616,30 @@ class Reader {
     }
   }
 
-  // ip dscp set cs1: of what no match of the model asks for.
+  // Returns which bits of a byte of the network header may be written: of the type of service, of the flow label, and
+  // of the number that fragments have. No match of the model asks for them, and the kernel discards no packet for them.
+  [[nodiscard]] std::uint8_t free_bits(std::uint32_t at) const {
+    if (families_ == Families(Family::ipv4)) return at == 1 || at == 4 || at == 5 ? 0xff : 0;
+    if (families_ == Families(Family::ipv6)) return at == 0 ? 0x0f : at < 4 ? 0xff : 0;
+    return 0;
+  }
+
+  // ip dscp set cs1. What is written beside it is what was there.
   void store_payload(const RawExpression& e) {
     const std::uint32_t base = e.u32(NFTA_PAYLOAD_BASE), first = e.u32(NFTA_PAYLOAD_OFFSET);
-    const std::uint32_t end = first + e.u32(NFTA_PAYLOAD_LEN);
-    const auto is_beside = [&](std::uint32_t from, std::uint32_t to) { return end <= from || to <= first; };
-    bool is_harmless = base == NFT_PAYLOAD_LL_HEADER;
-    if (base == NFT_PAYLOAD_NETWORK_HEADER && families_ == Families(Family::ipv4))
-      is_harmless = is_beside(9, 10) && end <= 12;
-    if (base == NFT_PAYLOAD_NETWORK_HEADER && families_ == Families(Family::ipv6))
-      is_harmless = is_beside(6, 7) && end <= 8;
-    if (base == NFT_PAYLOAD_TRANSPORT_HEADER) is_harmless = first >= 4 && is_beside(13, 14);
+    const std::uint32_t size = e.u32(NFTA_PAYLOAD_LEN);
     const Value* from = registers_.at(e.u32(NFTA_PAYLOAD_SREG));
-    if (!is_harmless || from == nullptr || tproxy_) return opaque(e.words());
-    const Value to{.of = Value::Of::payload, .key = base, .offset = first, .size = end - first};
-    effect(NonTerminating{words(to) + " set " + words(*from)});
+    const Value to{.of = Value::Of::payload, .key = base, .offset = first, .size = size};
+    const bool itself = from != nullptr && from->of == to.of && from->key == base && from->offset == first &&
+                        from->size == size && from->changed() && !from->swapped && !is_stale(*from);
+    bool is_harmless = base == NFT_PAYLOAD_NETWORK_HEADER && from != nullptr && !tproxy_;
+    for (std::uint32_t i = 0; i < size && is_harmless; ++i) {
+      const int written = itself ? ~from->mask[i] | from->xor_value[i] : 0xff;
+      is_harmless = (written & ~free_bits(first + i) & 0xff) == 0;
+    }
+    const std::string text = from != nullptr ? words(to) + " set " + words(*from) : e.words();
+    if (!is_harmless) return opaque(text);
+    effect(NonTerminating{text});
   }
 
   // tcp option maxseg size set 1400. Where that fails the rule breaks off, since Linux 5.17.

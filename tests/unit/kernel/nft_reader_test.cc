@@ -746,28 +746,42 @@ TEST(NftReader, WordsOfConditions) {
             " queue flags bypass to 3-4");
 }
 
-// ip dscp set, tcp option maxseg size set: no match is about what they change.
+// ip dscp set, tcp option maxseg size set: no match is about what they change. Of another version, length or checksum
+// the kernel would discard the packet.
 TEST(NftReader, WhatChangesNothingThatRulesAskFor) {
   const auto store = [](std::uint32_t base, std::uint32_t offset, std::uint32_t size) {
     return expression("payload", number(NFTA_PAYLOAD_SREG, 1) + number(NFTA_PAYLOAD_BASE, base) +
                                      number(NFTA_PAYLOAD_OFFSET, offset) + number(NFTA_PAYLOAD_LEN, size) +
                                      number(NFTA_PAYLOAD_CSUM_TYPE, NFT_PAYLOAD_CSUM_INET));
   };
-  const auto is_understood_in = [&](Families families, std::uint32_t base, std::uint32_t offset, std::uint32_t size) {
-    const auto rules = rules_of(load(std::string(size, '\0')) + store(base, offset, size) + accept, families);
+  const auto is_understood_in = [&](Families families, const std::string& before, std::uint32_t base,
+                                    std::uint32_t offset, std::uint32_t size) {
+    const auto rules = rules_of(before + store(base, offset, size) + accept, families);
     return std::ranges::all_of(rules, [](const LiveRule& each) { return is_understood(each.rule); });
   };
   constexpr auto nh = std::uint32_t{NFT_PAYLOAD_NETWORK_HEADER}, th = std::uint32_t{NFT_PAYLOAD_TRANSPORT_HEADER};
-  EXPECT_EQ(read_ipv4(load("\x28") + store(nh, 0, 1) + accept).substr(0, 18), "ipv4  @nh,0,8 set ");
-  EXPECT_TRUE(is_understood_in(Family::ipv4, nh, 0, 2));
-  EXPECT_TRUE(is_understood_in(Family::ipv4, nh, 8, 1)) << "ttl";
-  EXPECT_FALSE(is_understood_in(Family::ipv4, nh, 8, 2)) << "and the protocol";
-  EXPECT_FALSE(is_understood_in(Family::ipv4, nh, 16, 4)) << "destination";
-  EXPECT_FALSE(is_understood_in(Families::both(), nh, 0, 2));
-  EXPECT_TRUE(is_understood_in(Family::ipv6, nh, 0, 2));
-  EXPECT_FALSE(is_understood_in(Family::ipv6, nh, 8, 16)) << "source";
-  EXPECT_FALSE(is_understood_in(Family::ipv4, th, 2, 2)) << "destination port";
-  EXPECT_TRUE(is_understood_in(Family::ipv4, th, 14, 2));
+  constexpr auto ll = std::uint32_t{NFT_PAYLOAD_LL_HEADER};
+  EXPECT_EQ(read_ipv4(load("\x28") + store(nh, 1, 1) + accept).substr(0, 18), "ipv4  @nh,8,8 set ");
+  const auto changed = [&](const std::string& mask, const std::string& bits) {
+    return network(0, 2) + bitwise(mask, bits);
+  };
+  const std::string zero(1, '\0');
+  EXPECT_TRUE(is_understood_in(Family::ipv4, changed("\xff\x03", zero + "\x20"), nh, 0, 2)) << "ip dscp set cs1";
+  EXPECT_FALSE(is_understood_in(Family::ipv4, changed("\xf0\xff", "\x06" + zero), nh, 0, 2)) << "hdrlength";
+  EXPECT_FALSE(is_understood_in(Family::ipv4, changed("\xff\xff", "\x10" + zero), nh, 0, 2)) << "version";
+  EXPECT_FALSE(is_understood_in(Family::ipv4, changed("\xff\x03", zero + "\x20"), nh, 2, 2)) << "of other bytes";
+  EXPECT_FALSE(is_understood_in(Families::both(), changed("\xff\x03", zero + "\x20"), nh, 0, 2));
+  EXPECT_TRUE(is_understood_in(Family::ipv6, changed("\xf0\x3f", "\x08" + zero), nh, 0, 2)) << "ip6 dscp set";
+  EXPECT_FALSE(is_understood_in(Family::ipv6, changed("\x0f\xff", "\x50" + zero), nh, 0, 2)) << "ip6 version";
+  for (const auto& [offset, size, is_free] : std::vector<std::tuple<std::uint32_t, std::uint32_t, bool>>{
+           {0, 2, false}, {1, 1, true}, {2, 2, false}, {4, 2, true}, {6, 2, false}, {8, 1, false}, {10, 2, false}})
+    EXPECT_EQ(is_understood_in(Family::ipv4, load(std::string(size, '\0')), nh, offset, size), is_free) << offset;
+  for (const auto& [offset, size, is_free] : std::vector<std::tuple<std::uint32_t, std::uint32_t, bool>>{
+           {1, 3, true}, {4, 2, false}, {7, 1, false}, {8, 16, false}})
+    EXPECT_EQ(is_understood_in(Family::ipv6, load(std::string(size, '\0')), nh, offset, size), is_free) << offset;
+  EXPECT_FALSE(is_understood_in(Family::ipv4, load("22"), th, 14, 2)) << "window";
+  EXPECT_FALSE(is_understood_in(Family::ipv4, load("222222"), ll, 0, 6)) << "ether daddr";
+  EXPECT_EQ(read(load("\3") + meta_set(NFT_META_PKTTYPE) + accept).find("-j ACCEPT"), std::string::npos);
   const std::string maxseg = attribute(NFTA_EXTHDR_TYPE, "\2") + number(NFTA_EXTHDR_OP, NFT_EXTHDR_OP_TCPOPT) +
                              number(NFTA_EXTHDR_OFFSET, 2) + number(NFTA_EXTHDR_LEN, 2);
   const std::string set_maxseg = expression("exthdr", maxseg + number(NFTA_EXTHDR_SREG, 1));
@@ -863,13 +877,10 @@ TEST(NftReader, WhatARuleChangesBeforeItGoesOn) {
   EXPECT_EQ(read(load(host(5)) + ct_set(NFT_CT_MARK, number(NFTA_CT_DIRECTION, 0))),
             " ct [2:00000003 3:00000000 4:00000001]");
   EXPECT_EQ(read(load(host(5)) + ct_set(NFT_CT_LABELS)), " ct label set 05000000");
-  for (const auto& [key, name] :
-       std::initializer_list<std::pair<std::uint32_t, const char*>>{{NFT_META_PRIORITY, "priority"},
-                                                                    {NFT_META_NFTRACE, "nftrace"},
-                                                                    {NFT_META_PKTTYPE, "pkttype"},
-                                                                    {NFT_META_SECMARK, "secmark"}})
+  for (const auto& [key, name] : std::initializer_list<std::pair<std::uint32_t, const char*>>{
+           {NFT_META_PRIORITY, "priority"}, {NFT_META_NFTRACE, "nftrace"}, {NFT_META_SECMARK, "secmark"}})
     EXPECT_EQ(read(load(host(1)) + meta_set(key) + accept), fmt::format(" meta {} set 01000000 |  -j ACCEPT", name));
-  EXPECT_EQ(read(load(host(1)) + meta_set(NFT_META_RTCLASSID) + accept), " meta [2:0000000d 3:00000001]");
+  EXPECT_EQ(read(load(host(1)) + meta_set(NFT_META_RTCLASSID) + accept), " meta rtclassid set 01000000");
   const std::string notrack = expression("notrack", "");
   EXPECT_EQ(read(notrack + accept), " -j CT --notrack |  -j ACCEPT");
   EXPECT_EQ(read(ct(NFT_CT_STATE) + eq(host(8)) + notrack + accept),
