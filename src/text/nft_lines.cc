@@ -18,7 +18,8 @@ class Unwrapper {
     std::vector<PastedLine> made;
     for (PastedLine& line : lines) {
       // A warning on standard error parts a rule, too: it is taken out where rules are read.
-      const bool wrapped = is_wrapped(line) && made.back().text.find('#') == std::string::npos;
+      const bool wrapped = is_wrapped(line) && made.back().text.find('#') == std::string::npos &&
+                           !stands_for_lines(line.text) && !stands_for_lines(made.back().text);
       depth_ += opened_braces(line.text);
       if (wrapped) {
         made.back().text += " " + line.text;

@@ -600,6 +600,7 @@ class TableReader {
     NftTokens tokens = nft_tokens(lines_.front().text);
     if (!tokens.empty()) tokens.back().ends_blank = tokens.back().ends_blank || lines_.front().ends_blank;
     is_cut_ = lines_.front().ends_text;
+    has_gap_ = has_gap_ || stands_for_lines(lines_.front().text);
     lacks_end_ = lines_.front().lacks_end;
     lines_ = lines_.subspan(1);
     const auto is_digit = [](const NftToken& token) {
@@ -626,14 +627,8 @@ class TableReader {
     }
   }
 
-  bool is_gap(const NftTokens& tokens) {
-    const bool gap = stands_for_lines(nft_words(tokens));
-    has_gap_ = has_gap_ || gap;
-    return gap;
-  }
-
   void read_object(NftTokens tokens) {
-    if (tokens.empty() || is_gap(tokens)) return;
+    if (tokens.empty()) return;
     if (tokens[0].text == "flags")
       made_.dormant = std::ranges::find(tokens, "dormant", &NftToken::text) != tokens.end();
     if (tokens.back().quoted || tokens.back().text != "{" || tokens.size() < 3) return;
@@ -655,7 +650,7 @@ class TableReader {
       complete(tokens);
       const bool is_warning = tokens.size() > 1 && tokens[0].text == "#" &&
                               (tokens[1].text == "Warning:" || !nft::is_of_iptables(made_.key));
-      if (tokens.empty() || is_gap(tokens) || is_warning) continue;
+      if (tokens.empty() || stands_for_lines(nft_words(tokens)) || is_warning) continue;
       if (tokens.size() > 2 && tokens[0].text == "comment" && tokens[1].quoted)  // the chain's
         tokens.erase(tokens.begin(), tokens.begin() + 2);
       const bool breaks_off = !tokens.back().quoted && tokens.back().text.ends_with("...");

@@ -269,7 +269,7 @@ void NftScript::remove_table(const Command& command) {
   if (table != tables_.end()) tables_.erase(table);
 }
 
-bool NftScript::change_table(NftTable& table, const Command& command) {
+bool NftScript::change_table(NftTable& table, const Command& command) const {
   if (command.verb == "flush") {
     table.is_flushed = true;
     table.assumed_empty = false;
@@ -283,7 +283,8 @@ bool NftScript::change_table(NftTable& table, const Command& command) {
     if (each.text == "dormant") table.dormant = true;
     if (each.text == "chain") return false;
   }
-  return (body.empty() || is_body(body)) && (command.verb == "add" || command.verb == "create");
+  const bool is_whole = body.empty() ? !is_cut_ : is_body(body);  // table ip nat, of which the brace is cut off
+  return is_whole && (command.verb == "add" || command.verb == "create");
 }
 
 bool NftScript::change_chain(NftTable& table, const Command& command) {

@@ -48,7 +48,7 @@ class NftScript {
   [[nodiscard]] bool is_whole_rule(const std::string& text) const;
   void apply(const Command& command);
   void remove_table(const Command& command);
-  static bool change_table(NftTable& table, const Command& command);
+  bool change_table(NftTable& table, const Command& command) const;
   static bool change_chain(NftTable& table, const Command& command);
   bool change_rule(NftTable& table, const Command& command) const;
   static bool change_set(NftTable& table, const Command& command);

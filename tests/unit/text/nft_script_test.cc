@@ -14,6 +14,7 @@
 namespace sidetrack {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -269,7 +270,18 @@ TEST(NftScript, LeavesOpenWhatIsOmitted) {
     EXPECT_THAT(notes_of_script(made + gap + "\nadd rule inet t c drop\n"),
                 HasSubstr("file:3: lines are omitted here"));
     EXPECT_THAT(rules_of_script("table inet t {\n}\n" + gap + "\n"), Contains("inet [cut off] open")) << gap;
+    // The end of the chain may be among them, and the first line of a base chain or of another table.
+    const std::string within =
+        "table ip t {\n\tchain c {\n\t\tip daddr 1.1.1.1 accept\n" + gap + "\n\t\tdrop\n\t}\n}\n";
+    EXPECT_THAT(rules_of_script(within),
+                AllOf(Contains("inet [cut off] open"), Contains("ip t open"), Contains("ip t -A c -j DROP")))
+        << gap;
+    EXPECT_THAT(notes_of_script(within), HasSubstr("file:4: lines are omitted here"));
+    EXPECT_THAT(rules_of_script("table ip t {\n\tset s {\n\t\ttype ipv4_addr\n" + gap + "\n\t}\n}\n"),
+                Contains("ip t open"))
+        << gap;
   }
+  EXPECT_THAT(rules_of_script("table ip t {\n\tchain c {\n\t}\n}\ntable ip u"), Contains("ip u open")) << "cut off";
   EXPECT_THAT(notes_of_script(made), HasSubstr("before these commands of nft, and they to be whole"));
   EXPECT_THAT(notes_of_script(made + "echo 'add rule inet t c drop' | nft -f -\n"), HasSubstr("loads is not read"));
 }
