@@ -2,6 +2,7 @@
 #include "text/refused_words.h"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
 
 #include <algorithm>
 #include <cctype>
@@ -130,9 +131,15 @@ constexpr std::pair<std::string_view, std::string_view> needs[] = {
 bool is_of_script(std::string_view word) { return word.find('$') != std::string_view::npos; }
 
 bool has_ports(std::string_view protocol) {
-  constexpr std::string_view all[] = {"tcp", "udp", "sctp", "dccp", "udplite", "6", "17", "132", "33", "136"};
-  return std::ranges::any_of(all, [&](std::string_view one) {
-    return std::ranges::equal(one, protocol, {}, {}, [](unsigned char c) { return std::tolower(c); });
+  constexpr std::pair<std::string_view, std::uint8_t> all[] = {{"tcp", IPPROTO_TCP},
+                                                               {"udp", IPPROTO_UDP},
+                                                               {"sctp", IPPROTO_SCTP},
+                                                               {"dccp", IPPROTO_DCCP},
+                                                               {"udplite", IPPROTO_UDPLITE}};
+  const auto number = read_number<std::uint8_t>(protocol);
+  return std::ranges::any_of(all, [&](const auto& one) {
+    return one.second == number ||
+           std::ranges::equal(one.first, protocol, {}, {}, [](unsigned char c) { return std::tolower(c); });
   });
 }
 

@@ -345,6 +345,7 @@ TEST(ReadRule, RefusesWhatIptablesDoes) {
            "$MATCH --dport 80 -j DROP",
            "-p sctp --dport 80 -j DROP",
            "-p 6 -m multiport --ports 80 -j DROP",
+           "-p 0x11 --dport 53 -j DROP",
            "-d fe80::1 -p tcp -j DNAT --to-destination [fe80::1%eth0]:80",
            "-p tcp -j DNAT --to-destination 10.0.0.1-10.0.0.9:80-90",
            "-p tcp -j DNAT --to-destination 10.0.0.1:80-90/1000",
