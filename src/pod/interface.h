@@ -28,13 +28,16 @@ struct Interface {
   std::vector<InterfaceAddress> addresses;  // in the order of the kernel: REDIRECT takes the first
   bool up = true;
   bool is_bridge = false;
-  // net.ipv4.conf.NAME.*, or that of `all` if it is larger. IPv6 has none of them.
+  // net.ipv4.conf.NAME.*, or that of `all` if it is larger. IPv6 has none of these four.
   RpFilter rp_filter = RpFilter::off;  // rp_filter
   // src_valid_mark: what comes in is dropped if its source, looked up with the mark that it has by then, is local
   // (IN_DEV_SRC_VMARK in __fib_validate_source).
   bool src_valid_mark = false;
   bool route_localnet = false;  // route_localnet: 127.0.0.0/8 comes in and goes out by it
   bool accept_local = false;    // accept_local: what comes in may be from one of the pod's own addresses
+  // net.ipv6.conf.NAME.disable_ipv6: what comes in or goes out by it is dropped (ip6_rcv_core, ip6_output). Of lo, so
+  // is what is sent to another address of the pod.
+  bool disable_ipv6 = false;
   // Of a bridge: net.bridge.bridge-nf-call-iptables, -ip6tables, or its own nf_call_iptables. PREROUTING is called
   // while a frame passes the bridge, and a socket that TPROXY assigns there is lost.
   Families rules_of_frames{};

@@ -92,6 +92,7 @@ void PacketWalk::prerouting() {
   if (!packet_.by_lo && loopback && packet_.family == Family::ipv6) {  // ip6_rcv_core, before any hook
     return packet_.drop("loopback addresses do not come in by " + packet_.now.in);
   }
+  if (!packet_.by_lo && has_ipv6_off(packet_.now.in)) return;
   if (!calls(Hook::prerouting)) return;
   if (packet_.transparent && bridge_calls_rules()) {
     lost_socket_ = fmt::format("the bridge {} calls the rules (bridge-nf-call-{}tables), and what TPROXY gives is lost",
@@ -152,8 +153,15 @@ void PacketWalk::routing() {
   end_outside(Outcome::Kind::forwarded);
 }
 
+bool PacketWalk::has_ipv6_off(const std::string& device) {
+  if (packet_.family == Family::ipv4 || !has_setting(&Interface::disable_ipv6, device)) return false;
+  packet_.drop(fmt::format("IPv6 is off on {0} (net.ipv6.conf.{0}.disable_ipv6)", device));
+  return true;
+}
+
 bool PacketWalk::postrouting(const std::string& device) {
   packet_.now.out = device;
+  if (has_ipv6_off(device)) return false;
   if (has_rules(Hook::postrouting)) packet_.hook([&] { return fmt::format("POSTROUTING, out by {}", device); });
   return calls(Hook::postrouting) && at_device(Hook::egress, device) && below_device(Hook::egress, device);
 }

@@ -57,6 +57,7 @@ class PacketWalk {
   void output();
   void prerouting();
   void routing();
+  bool has_ipv6_off(const std::string& device);  // then it is dropped
   bool postrouting(const std::string& device);
   // Before and after everything else: chains of a device.
   bool at_device(Hook hook, const std::string& device);

@@ -3,6 +3,7 @@
 #include <linux/if.h>
 #include <linux/if_link.h>
 #include <linux/ip.h>
+#include <linux/ipv6.h>
 #include <linux/rtnetlink.h>
 
 #include <algorithm>
@@ -90,6 +91,7 @@ std::optional<std::pair<std::uint32_t, ListedInterface>> listed_interface(const 
         made.interface.src_valid_mark = own_setting(attribute, IPV4_DEVCONF_SRC_VMARK) != 0;
         made.interface.route_localnet = own_setting(attribute, IPV4_DEVCONF_ROUTE_LOCALNET) != 0;
         made.interface.accept_local = own_setting(attribute, IPV4_DEVCONF_ACCEPT_LOCAL) != 0;
+        made.interface.disable_ipv6 = routes::setting(attribute, Family::ipv6, DEVCONF_DISABLE_IPV6).value_or(0) != 0;
         break;
       case IFLA_LINKINFO:
         if (const nlattr* found = netlink::Attributes(attribute).find(IFLA_INFO_KIND)) kind = netlink::string(found);

@@ -455,7 +455,7 @@ TEST_F(RoutesTest, EveryInterfaceIsRead) {
       "up;"
       "ip link add mv0 link p1 type macvlan; ip link add mv2 link p1 type macvlan;"
       "sysctl -qw net.ipv4.conf.br0.rp_filter=1 net.ipv4.conf.p0.rp_filter=2 net.ipv4.conf.p1.src_valid_mark=1"
-      "  net.ipv4.conf.mv0.route_localnet=1 net.ipv4.conf.mv2.accept_local=1;"
+      "  net.ipv4.conf.mv0.route_localnet=1 net.ipv4.conf.mv2.accept_local=1 net.ipv6.conf.mv1.disable_ipv6=1;"
       "ip address add 10.0.0.1/24 dev p1; ip address add 10.0.1.1/24 dev p1 scope link;"
       "ip address add 10.0.2.1 peer 10.0.2.2/32 dev p1; ip address add fd00::1/64 dev p1 nodad preferred_lft 0;"
       "ip address add fd00::5/64 dev mv2");  // not in use as long as its interface is down
@@ -474,6 +474,7 @@ TEST_F(RoutesTest, EveryInterfaceIsRead) {
       if (each.src_valid_mark) line += " by mark";
       if (each.route_localnet) line += " takes loopback";
       if (each.accept_local) line += " takes own source";
+      if (each.disable_ipv6) line += " without IPv6";
       lines.push_back(line);
     }
     return lines;
@@ -481,7 +482,7 @@ TEST_F(RoutesTest, EveryInterfaceIsRead) {
   EXPECT_THAT(listed(), ::testing::UnorderedElementsAre(
                             "br0 bridge on p0 strict", "p0 loose",
                             "p1 up 10.0.1.1/24 scope 253 10.0.0.1/24 10.0.2.1/32 fd00::1/64 deprecated by mark",
-                            "mv0 on p1 takes loopback", "mv2 on p1 takes own source", "mv1"));
+                            "mv0 on p1 takes loopback", "mv2 on p1 takes own source", "mv1 without IPv6"));
   shell(
       "for each in rp_filter src_valid_mark route_localnet accept_local; do sysctl -qw net.ipv4.conf.all.$each=1; "
       "done");

@@ -100,6 +100,20 @@ TEST_P(KernelSettings, OwnSourcesComeInWhereAcceptLocalIsSet) {
   }
 }
 
+// disable_ipv6: of lo, what is sent to an address of the pod is dropped, though that address is another interface's.
+TEST_P(KernelSettings, NothingPassesLoWhereIPv6IsOffThere) {
+  if (family() == Family::ipv4) return;
+  const auto said = [&] {
+    return pod_->ns().must({program_under_test(), "explain", "lo", "tcp", pod(8080).text(), "--brief"});
+  };
+  EXPECT_EQ(connect(as_app, pod(8080)), landed(Role::app, local(pod(8080))));
+  EXPECT_THAT(said(), HasSubstr("lands on"));
+  set_sysctl(pod_->ns(), "ipv6/conf/lo/disable_ipv6", "1");
+  EXPECT_EQ(connect(as_app, pod(8080)), landed(Role::no_answer));
+  EXPECT_THAT(said(), HasSubstr("dropped: IPv6 is off on lo (net.ipv6.conf.lo.disable_ipv6)"));
+  EXPECT_EQ(connect(from_outside, pod(8080)), landed(Role::app, local(pod(8080))));
+}
+
 // tcp_fwmark_accept: a rule of others marks what comes in, a policy rule of others takes what has the mark elsewhere.
 TEST_P(KernelSettings, AcceptedConnectionsHaveTheMarkWhereItIsSet) {
   apply(injected);

@@ -433,6 +433,19 @@ TEST(Space, SocketsToLinkLocalAddressesAreBoundByTheirProtocol) {
         random, 500);
 }
 
+TEST(Space, NothingPassesInterfacesWhereIPv6IsOff) {
+  Random random(5);
+  for (const char* name : {"lo", "eth0"}) {
+    Side side = side_of("-i * -b * --dual-stack", BackendKind::nftables);
+    side.pod.interface(name)->disable_ipv6 = true;
+    check(side, random, 200);
+    EXPECT_EQ(explain(packet_of(name == std::string("lo") ? "lo tcp [2001:db8::2]:80" : "in tcp [2001:db8::2]:80"),
+                      side.pod, side.live)
+                  .outcome.kind,
+              Outcome::Kind::dropped);
+  }
+}
+
 TEST(Map, FollowsEachNextHop) {
   const Plan plan = planned("-i 10.0.0.0/8 -b * --ip-families ipv4");
   Side side{assumed_pod(plan, {"net1"}),
