@@ -86,6 +86,7 @@ std::vector<Row> make_rows() {
                        const Target& target, FlagText flag, const char* sentence,
                        std::optional<unsigned> insert_at = {}) {
     Row& row = rows.emplace_back(Row{id, table, chain, {}, target, flag, sentence, insert_at});
+    row.matches.reserve(matches.size());
     for (const MatchRef each : matches) row.matches.push_back(*each.match);
   };
   add(excluded_interface_in, nat, prerouting, {in_any}, returns, {"-c", "{interface}"},
