@@ -564,7 +564,7 @@ class TableReader {
       read_object(tokens);
     }
     if (!made_.has_end) leave_open(made_, "[the text ends before the table]");
-    if (has_gap_) leave_open(made_, "[lines are omitted]");
+    if (made_.omits_at != 0 || has_unknown_base_) leave_open(made_, "[lines are omitted]");
     return std::move(made_);
   }
 
@@ -600,8 +600,8 @@ class TableReader {
     NftTokens tokens = nft_tokens(lines_.front().text);
     if (!tokens.empty()) tokens.back().ends_blank = tokens.back().ends_blank || lines_.front().ends_blank;
     is_cut_ = lines_.front().ends_text;
-    has_gap_ = has_gap_ || stands_for_lines(lines_.front().text);
     lacks_end_ = lines_.front().lacks_end;
+    const std::size_t number = lines_.front().number;
     lines_ = lines_.subspan(1);
     const auto is_digit = [](const NftToken& token) {
       return !token.text.empty() && std::isdigit(static_cast<unsigned char>(token.text[0])) != 0;
@@ -609,6 +609,8 @@ class TableReader {
     if (!prefix_.empty() && tokens.size() >= prefix_.size() &&
         (tokens[0].text == prefix_[0].text || (is_digit(tokens[0]) && is_digit(prefix_[0]))))
       tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(prefix_.size()));
+    is_gap_ = stands_for_lines(nft_words(tokens));
+    if (is_gap_ && made_.omits_at == 0) made_.omits_at = number;
     return tokens;
   }
   // The rest of what is open between braces, too.
@@ -647,16 +649,17 @@ class TableReader {
     while (!lines_.empty() && !opens_nft_table(lines_.front().text)) {
       NftTokens tokens = line();
       if (is_end(tokens)) return;
+      if (is_gap_) continue;
       complete(tokens);
       const bool is_warning = tokens.size() > 1 && tokens[0].text == "#" &&
                               (tokens[1].text == "Warning:" || !nft::is_of_iptables(made_.key));
-      if (tokens.empty() || stands_for_lines(nft_words(tokens)) || is_warning) continue;
+      if (tokens.empty() || is_warning) continue;
       if (tokens.size() > 2 && tokens[0].text == "comment" && tokens[1].quoted)  // the chain's
         tokens.erase(tokens.begin(), tokens.begin() + 2);
       const bool breaks_off = !tokens.back().quoted && tokens.back().text.ends_with("...");
       const bool is_base = tokens[0].text == "type" && tokens.size() > 3 && tokens[2].text == "hook";
       if (is_base) {
-        if (!read_nft_base(tokens, made_.key.family == NFPROTO_BRIDGE, chain)) has_gap_ = true;
+        if (!read_nft_base(tokens, made_.key.family == NFPROTO_BRIDGE, chain)) has_unknown_base_ = true;
       } else if (tokens[0].text == "policy" && tokens.size() > 1) {
         chain.drops = tokens[1].text == "drop";
       } else if (!is_cut_ && tokens[0].text != "comment") {
@@ -692,7 +695,8 @@ class TableReader {
   std::vector<NftToken> prefix_;
   bool is_cut_ = false;     // the text, in what was read last
   bool lacks_end_ = false;  // what was read last
-  bool has_gap_ = false;    // "..." stands for some of its lines
+  bool is_gap_ = false;     // what was read last stands for other lines: "..."
+  bool has_unknown_base_ = false;
   NftTable made_;
 };
 

@@ -93,6 +93,7 @@ struct NftTable {
   std::vector<NftChain> chains{};
   std::vector<NftSet> sets{};
   std::size_t other_objects = 0;  // counters, quotas, …
+  std::size_t omits_at = 0;       // the first line that stands for others: "[...]"; 0: none
 };
 
 // Marks the sets to which rules of the table add elements: nft 1.0.6 writes no flag for them in JSON.

@@ -86,12 +86,15 @@ class TextsReader {
     bool has_chain = false;             // of such a table
     std::string omits_at;               // the place of the first "..."
     for (std::span<const PastedLine> rest(lines); !rest.empty();) {
-      const std::span<const PastedLine> before = rest;
       const std::size_t first = rest.front().number;
       const auto source = fmt::format("{}:{}", excerpt(text.name), first);
       if (opens_nft_table(rest.front().text)) {
         const bool adds = rest.front().text.find("add table ") != std::string::npos;
-        add(take_nft_table(rest), source, adds);
+        NftTable table = take_nft_table(rest);
+        // The end of this table may be among them, and the first line of another.
+        if (table.omits_at != 0 && omits_at.empty())
+          omits_at = fmt::format("{}:{}", excerpt(text.name), table.omits_at);
+        add(std::move(table), source, adds);
       } else if (opens_nft_json(rest)) {
         for (NftTable& table : json_of(rest, source)) add(std::move(table), source);
       } else if (const bool of_both = rest.front().text.find("iptables") != std::string::npos;
@@ -111,11 +114,7 @@ class TextsReader {
         rest = rest.subspan(1);
         continue;
       }
-      // The end of this table may be among them, and the first line of another.
-      const auto taken = before.first(before.size() - rest.size());
-      const auto gap = std::ranges::find_if(taken, stands_for_lines, &PastedLine::text);
-      if (gap != taken.end() && omits_at.empty()) omits_at = fmt::format("{}:{}", excerpt(text.name), gap->number);
-      const std::size_t last = taken.back().number;
+      const std::size_t last = lines[lines.size() - rest.size() - 1].number;
       of_nft.emplace_back(first, rest.empty() ? last : std::max(last, rest.front().number - 1));
     }
     RulesText left{text.name, without_lines(text.text, of_nft)};

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "model/scan.h"
 #include "rule/iptables.h"
 #include "text/read_texts.h"
 
@@ -277,6 +278,9 @@ TEST(NftScript, LeavesOpenWhatIsOmitted) {
                 AllOf(Contains("inet [cut off] open"), Contains("ip t open"), Contains("ip t -A c -j DROP")))
         << gap;
     EXPECT_THAT(notes_of_script(within), HasSubstr("file:4: lines are omitted here"));
+    std::string in_log;
+    for (const std::string_view line : split_lines(within)) in_log += fmt::format("2026-01-02T03:04:05Z {}\n", line);
+    EXPECT_THAT(rules_of_script(in_log), AllOf(Contains("inet [cut off] open"), Contains("ip t open"))) << in_log;
     EXPECT_THAT(rules_of_script("table ip t {\n\tset s {\n\t\ttype ipv4_addr\n" + gap + "\n\t}\n}\n"),
                 Contains("ip t open"))
         << gap;
