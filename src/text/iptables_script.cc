@@ -587,9 +587,12 @@ class Reader {
       // Where it was cut off is not known.
       const std::string_view last = words.empty() ? std::string_view() : words.back();
       const bool breaks_off = is_at_width_ || last.ends_with("...") || last.ends_with("…");
-      const std::vector<std::string> all = rule_words(text);
-      std::string why = breaks_off || ends_text_ ? "" : why_refused(all);
-      if (why.empty()) why = why_refused_at(table, chain, all);
+      std::string why;
+      if (!breaks_off && !ends_text_) {
+        const std::vector<std::string> all = rule_words(text);
+        why = why_refused(all);
+        if (why.empty()) why = why_refused_at(table, chain, all);
+      }
       if (!why.empty()) {
         note(why + ": iptables does not take this rule, and what it does is unknown");
         return opaque_rule(chain, joined_words(words));

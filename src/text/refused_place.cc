@@ -3,11 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <vector>
-
 #include "model/printable.h"
 #include "rule/hook.h"
+#include "rule/words.h"
+#include "text/refused_words.h"
 
 namespace sidetrack {
 namespace {
@@ -17,7 +16,7 @@ constexpr unsigned bit(Table table) { return 1U << static_cast<unsigned>(table);
 constexpr unsigned pre = bit(Hook::prerouting), in = bit(Hook::input), forward = bit(Hook::forward);
 constexpr unsigned out = bit(Hook::output), post = bit(Hook::postrouting), any_hook = pre | in | forward | out | post;
 constexpr unsigned raw = bit(Table::raw), mangle = bit(Table::mangle), nat = bit(Table::nat);
-constexpr unsigned filter = bit(Table::filter), any_table = ~0U;
+constexpr unsigned filter = bit(Table::filter), any_table = raw | mangle | nat | filter | bit(Table::security);
 
 // Where a rule may be that has this option, with this value. Those of -j and -m are .hooks and .table of the kernel's
 // xt_NAME.c (of DNAT, xt_nat.c); the others are tested by iptables.
@@ -56,17 +55,13 @@ constexpr Place places[] = {
 
 // "PREROUTING or OUTPUT of nat", "raw or mangle"
 std::string words_of(const Place& place) {
-  const auto joined = [](const auto& all, unsigned bits) {
-    std::string text;
-    for (const auto each : all) {
-      if ((bits & bit(each)) != 0) text += fmt::format("{}{}", text.empty() ? "" : " or ", name(each));
-    }
-    return text;
-  };
-  constexpr Table tables[] = {Table::raw, Table::mangle, Table::nat, Table::filter, Table::security};
-  const std::string table = place.tables == any_table ? "" : joined(tables, place.tables);
+  constexpr std::string_view table_names[] = {name(Table::raw), name(Table::mangle), name(Table::nat),
+                                              name(Table::filter), name(Table::security)};
+  const std::string_view hook_names[] = {name(Hook::prerouting), name(Hook::input), name(Hook::forward),
+                                         name(Hook::output), name(Hook::postrouting)};
+  const std::string table = place.tables == any_table ? "" : bit_names(place.tables, table_names, " or ").value_or("");
   if (place.hooks == any_hook) return "the table " + table;
-  return joined(all_hooks, place.hooks) + (table.empty() ? "" : " of " + table);
+  return bit_names(place.hooks, hook_names, " or ").value_or("") + (table.empty() ? "" : " of " + table);
 }
 
 }  // namespace
@@ -76,7 +71,7 @@ std::string why_refused_at(std::optional<Table> table, std::string_view chain, s
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string_view option = words[i];
     const std::string_view value = i + 1 < words.size() ? std::string_view(words[i + 1]) : "";
-    if (option == "--comment" || option == "--log-prefix") ++i;
+    if (takes_text(option)) ++i;
     if ((option == "-j" || option == "-g") && hook_named(value))
       return fmt::format("'{} {}': expected a target, or a chain that is not built in", option, value);
     for (const Place& place : places) {

@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 #include <string_view>
 #include <utility>
@@ -13,6 +12,7 @@
 
 #include "model/printable.h"
 #include "model/range.h"
+#include "rule/match.h"
 #include "rule/words.h"
 #include "text/services.h"
 
@@ -131,19 +131,15 @@ constexpr std::pair<std::string_view, std::string_view> needs[] = {
 bool is_of_script(std::string_view word) { return word.find('$') != std::string_view::npos; }
 
 bool has_ports(std::string_view protocol) {
-  constexpr std::pair<std::string_view, std::uint8_t> all[] = {{"tcp", IPPROTO_TCP},
-                                                               {"udp", IPPROTO_UDP},
-                                                               {"sctp", IPPROTO_SCTP},
-                                                               {"dccp", IPPROTO_DCCP},
-                                                               {"udplite", IPPROTO_UDPLITE}};
-  const auto number = read_number<std::uint8_t>(protocol);
-  return std::ranges::any_of(all, [&](const auto& one) {
-    return one.second == number ||
-           std::ranges::equal(one.first, protocol, {}, {}, [](unsigned char c) { return std::tolower(c); });
-  });
+  constexpr std::uint8_t all[] = {IPPROTO_TCP, IPPROTO_UDP, IPPROTO_SCTP, IPPROTO_DCCP, IPPROTO_UDPLITE};
+  const auto match = ProtocolMatch::from_iptables({{}, "-p", protocol});
+  return match &&
+         std::ranges::find(all, static_cast<std::uint8_t>(std::get<ProtocolMatch>(*match).protocol)) != std::end(all);
 }
 
 }  // namespace
+
+bool takes_text(std::string_view option) { return option == "--comment" || option == "--log-prefix"; }
 
 std::string why_refused(std::span<const std::string> words) {
   std::vector<std::string_view> met;  // of the whole rule, and of the module
@@ -152,7 +148,7 @@ std::string why_refused(std::span<const std::string> words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string_view word = words[i];
     const std::string_view value = i + 1 < words.size() ? std::string_view(words[i + 1]) : "";
-    if (word == "--comment" || word == "--log-prefix") {
+    if (takes_text(word)) {
       ++i;
     } else if (word == "-m" || word == "-j" || word == "-g") {
       module = value;
