@@ -61,10 +61,8 @@ void PacketWalk::conntrack() {
 void PacketWalk::leave_connection() {
   packet_.zone_apart = true;
   packet_.now.connection = {};
-  const bool begins_one =
-      std::ranges::none_of(std::array{Protocol::tcp, Protocol::icmp, Protocol::icmpv6}, [&](Protocol protocol) {
-        return holds_observed(ProtocolMatch{protocol, false}, packet_.now);
-      });
+  const bool begins_one = std::ranges::none_of(std::array{Protocol::tcp, Protocol::icmp, Protocol::icmpv6},
+                                               [&](Protocol protocol) { return is_of(protocol, packet_.now); });
   packet_.now.state = begins_one ? ConnectionState::new_ : ConnectionState::invalid;
   packet_.now.connmark = begins_one ? std::optional<std::uint32_t>(0) : std::nullopt;
 }
@@ -195,15 +193,14 @@ std::optional<Outcome> PacketWalk::with_answers() {
   const bool apart = answer.packet_.zone_apart;
   const std::string zones = apart ? zones_of(answer) : "";
   // Its later packets would be picked up as connections of their own (nf_conntrack_tcp_loose).
-  if (apart && holds_observed(ProtocolMatch{Protocol::tcp, false}, packet_.now)) {
+  if (apart && is_of(Protocol::tcp, packet_.now)) {
     return end(Outcome::Answers::unknown, zones);
   }
   const Outcome::Kind expected = forwarded                                    ? Outcome::Kind::forwarded
                                  : lands && asked_.direction == Direction::in ? Outcome::Kind::leaves
                                                                               : Outcome::Kind::lands;
   // TPROXY takes them from a socket that is connected, too, and gives them to none then.
-  if (asked_.direction != Direction::in && back.outcome.transparent &&
-      holds_observed(ProtocolMatch{Protocol::udp, false}, packet_.now)) {
+  if (asked_.direction != Direction::in && back.outcome.transparent && is_of(Protocol::udp, packet_.now)) {
     return end(Outcome::Answers::lost,
                fmt::format("they go to the listener on port {}{}", back.outcome.transparent_port, by_rule(back)));
   }
@@ -236,7 +233,7 @@ std::optional<Outcome> PacketWalk::with_answers() {
 
 std::optional<Outcome> PacketWalk::with_later_packets(Outcome outcome, std::optional<std::uint32_t> connmark) {
   if (!packet_.meets_state && connmark == packet_.now.connmark) return outcome;  // nothing tells them from it
-  if (!holds_observed(ProtocolMatch{Protocol::tcp, false}, packet_.now)) return outcome;
+  if (!is_of(Protocol::tcp, packet_.now)) return outcome;
   Packet packet = asked_;
   packet.state = ConnectionState::established;
   PacketWalk later(packet, context_, this);
@@ -253,7 +250,7 @@ std::optional<Outcome> PacketWalk::with_later_packets(Outcome outcome, std::opti
 std::optional<Outcome> PacketWalk::with_later_answers(Outcome outcome, const PacketWalk& first,
                                                       std::optional<std::uint32_t>& connmark) {
   if (!rules_.ask_flags() || !first.packet_.meets_state) return outcome;  // nothing tells them from it
-  if (!holds_observed(ProtocolMatch{Protocol::tcp, false}, packet_.now)) return outcome;
+  if (!is_of(Protocol::tcp, packet_.now)) return outcome;
   PacketWalk later = answer_to(outcome, AnswerPlace::later);
   later.packet_.now.connmark = connmark;
   later.run();
@@ -277,7 +274,7 @@ PacketWalk PacketWalk::answer_to(const Outcome& outcome, AnswerPlace place) cons
   answer.state = ConnectionState::reply;
   answer.connmark = packet_.now.connmark;
   const bool by_socket = has_ports();  // else the kernel itself answers
-  const bool is_tcp = holds_observed(ProtocolMatch{Protocol::tcp, false}, packet_.now);
+  const bool is_tcp = is_of(Protocol::tcp, packet_.now);
   const bool keeps_mark = by_socket ? is_tcp && pod_.tcp_fwmark_accept : pod_.fwmark_reflect.contains(packet_.family);
   if (lands && keeps_mark) answer.mark = packet_.now.mark;
   PacketWalk walk(answer, context_, this);

@@ -46,8 +46,7 @@ std::optional<std::string> PacketWalk::bound_again() {
   const bool by_socket = asked_.interface.empty() && asked_.state != ConnectionState::reply && !packet_.discovery;
   if (!by_socket || asked.family == Family::ipv4 || !is_link_local(asked, observer())) return asked_.interface;
   const std::string scope = way_.stays() ? interface_of(pod_, asked, observer()).value_or("") : way_.device;
-  if (observer() != nullptr) observer()->protocol();
-  if (asked_.protocol == Protocol::tcp || look_up("lo", scope) == look_up("lo", "")) return scope;
+  if (is_of(Protocol::tcp, packet_.now) || look_up("lo", scope) == look_up("lo", "")) return scope;
   const auto connected = is_connected();
   if (!connected) return std::nullopt;
   return *connected ? scope : "";

@@ -487,8 +487,7 @@ class RuleWalk {
   // nf_tables' tproxy sets no verdict, but is written with the mark and accept after it.
   std::optional<Ended> apply(const Tproxy& tproxy, const LiveChain&, const LiveRule& entry, std::size_t place) {
     const bool is_later = packet_.now.state == ConnectionState::reply || packet_.first.has_value();
-    const auto is_of = [&](Protocol protocol) { return holds_observed(ProtocolMatch{protocol, false}, packet_.now); };
-    if (is_later && is_of(Protocol::tcp)) {
+    if (is_later && is_of(Protocol::tcp, packet_.now)) {
       switch (socket_of_later_packet(tproxy.port)) {
         case SocketFound::its_own:
           break;
@@ -505,7 +504,7 @@ class RuleWalk {
       }
     }
     if (packet_.now.state == ConnectionState::reply && traits(live_.backend).in_own_table && !entry.ours &&
-        is_of(Protocol::udp)) {  // for a connected socket that is not transparent it breaks off
+        is_of(Protocol::udp, packet_.now)) {  // for a connected socket that is not transparent it breaks off
       say(place, Step::Kind::unknown, "whether the socket that it answers is connected is unknown");
       captured_by(place);
       packet_.not_known(fmt::format("whether the socket that it answers is connected, which `{}` of {} leaves alone",
@@ -515,7 +514,7 @@ class RuleWalk {
     }
     packet_.meets_state = true;
     captured_by(place);
-    const bool has_socket = packet_.first.has_value() && is_of(Protocol::tcp);  // its connection's own
+    const bool has_socket = packet_.first.has_value() && is_of(Protocol::tcp, packet_.now);  // its connection's own
     if (!has_socket || packet_.first->transparent) {
       packet_.transparent = has_socket ? packet_.first->transparent_port : tproxy.port;
     }
@@ -659,6 +658,10 @@ bool holds_observed(const Match& match, const PacketAtHook& packet) {
   if (packet.observer != nullptr && is) packet.observer->match(match, packet);
   if (packet.observer != nullptr && !is) packet.observer->no_match({&asked, 1}, packet);
   return is;
+}
+
+bool is_of(Protocol protocol, const PacketAtHook& packet) {
+  return holds_observed(ProtocolMatch{protocol, false}, packet);
 }
 
 Truth truth_of(const LiveRule& entry, const Match& match, const PacketAtHook& packet, const Live& live) {

@@ -27,6 +27,8 @@ enum class ChainResult : std::uint8_t {
 
 // Whether the match holds for the packet, and its observer hears of it.
 [[nodiscard]] bool holds_observed(const Match& match, const PacketAtHook& packet);
+// Tells whether the packet is of that protocol, and its observer hears of it.
+[[nodiscard]] bool is_of(Protocol protocol, const PacketAtHook& packet);
 // Whether the match holds. Rules of other programs in iptables' tables of nf_tables may be native or xt's, which differ
 // about packets without an owner.
 [[nodiscard]] Truth truth_of(const LiveRule& entry, const Match& match, const PacketAtHook& packet, const Live& live);
