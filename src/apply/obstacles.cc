@@ -164,10 +164,8 @@ class Search {
   };
 
   void compare() {
-    std::vector<space::Side> sides;
-    sides.push_back({usual_, planned_});
-    sides.push_back({pod_, {live_.begin(), live_.end()}});
-    Regions regions(std::move(sides), is_understood_ ? most_followed : std::min(most_followed, most_steps / rules_));
+    Regions regions(list_of(space::Side{usual_, planned_}, space::Side{pod_, {live_.begin(), live_.end()}}),
+                    is_understood_ ? most_followed : std::min(most_followed, most_steps / rules_));
     compare(regions, space::Scope::ordinary);  // first: there may be too many of the others
     if (tells_later_packets(live_)) compare(regions, space::Scope::connections);
   }

@@ -140,13 +140,13 @@ std::vector<space::Side> sides_of(CommandLine& line) {
     const RulesText texts[] = {rules_of(line, line.compared[0]), rules_of(line, line.compared[1])};
     confine(line, Sandbox::compute);
     auto [one, other] = read_sides(texts[0], texts[1]);
-    return {std::move(one), std::move(other)};
+    return space::list_of(std::move(one), std::move(other));
   }
   const auto place = enter_target(line);
   const Plan wanted = line.clean ? Plan{} : make_plan(line, place);
   const Survey survey = line.text.files.empty() ? survey_of_kernel(line) : survey_of_texts(line, wanted);
   const BackendKind backend = holding_backend({.plan = &wanted, .options = &line.applying}, survey);
-  return {{*survey.pod, effective_rulesets(survey)}, after_apply(wanted, backend, survey)};
+  return space::list_of(space::Side{*survey.pod, effective_rulesets(survey)}, after_apply(wanted, backend, survey));
 }
 
 ExitCode run_effect(CommandLine& line) {

@@ -24,7 +24,7 @@ space::Side side_of(CommandLine& line) {
 }  // namespace
 
 ExitCode run_map(CommandLine& line) {
-  space::Regions regions({side_of(line)});
+  space::Regions regions(space::list_of(side_of(line)));
   MapOptions options{.families = line.printed, .color = colored(line)};
   if (line.way || line.forwarded) {
     options.ways.clear();

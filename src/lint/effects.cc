@@ -66,7 +66,7 @@ std::vector<ListValue> each_value(const List& list) {
   return all;
 }
 
-// Those that a match asks for in one field.
+// Collects the values that a match asks for in one field.
 class ValuesOf : public sidetrack::Asked {
  public:
   explicit ValuesOf(Field field) : field_(field) {}
@@ -174,7 +174,7 @@ class OfConfig {
       }
     }
     if (options_.empty()) return {};
-    std::vector<Side> sides{{pod_, {as_live(whole_.ruleset, backend)}}};
+    std::vector<Side> sides = list_of(Side{pod_, {as_live(whole_.ruleset, backend)}});
     add_without(sides, options_);
     Regions regions(std::move(sides));
     return without_effect(regions, whole_.families, options_);

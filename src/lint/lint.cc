@@ -284,7 +284,7 @@ bool sets_zone(const LiveRule& rule) { return std::holds_alternative<CtZone>(rul
 Findings lost_forwarded_replies(const PodView& pod, const std::vector<Live>& live) {
   std::vector<Live> without = live;
   if (remove_rules(without, sets_zone) == 0) return {};
-  Regions regions({{pod, live}, {pod, std::move(without)}});
+  Regions regions(list_of(Side{pod, live}, Side{pod, std::move(without)}));
   const std::vector<Box> queries = forwarded_dns(regions, pod);
   Invariant invariant;
   invariant.code = Code::forwarded_replies_lost;
@@ -407,9 +407,7 @@ void say_that_nothing_is_captured(Findings& all, const Config& config) {
 }  // namespace
 
 Findings violations_of(const Config& config, const Plan& plan, Side after) {
-  std::vector<Side> sides;
-  sides.push_back(std::move(after));
-  Regions regions(std::move(sides));
+  Regions regions(list_of(std::move(after)));
   return violations_of(regions, invariants(regions, regions.side(0).pod, config, plan));
 }
 
@@ -423,7 +421,7 @@ Findings lint_options(const Subject& subject) {
       std::erase_if(interface.addresses,
                     [](const InterfaceAddress& one) { return one.address.family == Family::ipv6; });
   }
-  Regions regions({{pod, {as_live(asked.ruleset, BackendKind::iptables_nft)}}});
+  Regions regions(list_of(Side{pod, {as_live(asked.ruleset, BackendKind::iptables_nft)}}));
   const Regions::Node root = regions.of(0, Scope::ordinary);
   append(all, findings_of(regions, root, invariants(regions, pod, subject.config, asked)));
   const Proxy proxy = proxy_of(subject.config);
@@ -440,7 +438,7 @@ Findings lint_options(const Subject& subject) {
 Findings lint_live(const PodView& pod, const std::vector<Live>& live) {
   const Proxy proxy = proxy_in(live);
   std::vector<Option> options = options_of(pod, live);
-  std::vector<Side> sides{{pod, live}, {pod, ours_alone(live)}};
+  std::vector<Side> sides = list_of(Side{pod, live}, Side{pod, ours_alone(live)});
   add_without(sides, options);
   Regions regions(std::move(sides));
   Findings all = without_effect(regions, Families::both(), options);

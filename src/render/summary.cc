@@ -246,7 +246,7 @@ std::string of_both(const std::vector<std::string>& ipv4, const std::vector<std:
 
 Summary summary(PodView pod, std::span<const Live> live) {
   try {
-    Regions regions({{usual_pod(std::move(pod)), {live.begin(), live.end()}}}, most_packets);
+    Regions regions(list_of(Side{usual_pod(std::move(pod)), {live.begin(), live.end()}}), most_packets);
     std::map<std::pair<Direction, Family>, Said> said;
     const SectionOptions options{
         .ways = {Direction::in, Direction::out}, .plain = true, .exceptions = true, .like = Kinds(regions)};

@@ -31,6 +31,15 @@ struct Side {
   std::vector<Live> live;
 };
 
+// Returns a list of them. An initializer list would copy each, with all its rules.
+template <typename... Sides>
+[[nodiscard]] std::vector<Side> list_of(Sides... sides) {
+  std::vector<Side> all;
+  all.reserve(sizeof...(sides));
+  (all.push_back(std::move(sides)), ...);
+  return all;
+}
+
 // What decides about a region, and how it ends.
 struct Decision {
   Ending ending;
