@@ -363,7 +363,7 @@ const char* remedy_of_loop(const Proxy& proxy) {
                           : "leave out what the proxy sends: -u and -g are its uid and gid";
 }
 
-// What ztunnel sends on to the app has the address of its client.
+// Returns the promise about what ztunnel sends on to the app, which has the address of its client.
 Invariant invariant_of_answers(Regions& regions, const PodView& pod, Box box, Family family) {
   const Box from_outside = regions.ordinary(pod, Direction::in, family);
   for (const Field field : {Field::source, Field::destination}) box[index(field)] = from_outside[index(field)];

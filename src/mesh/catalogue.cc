@@ -62,7 +62,7 @@ std::vector<Row> make_rows() {
   const RowMatch not_to_port = any(PortMatch{End::destination, {}, true});
   const RowMatch owned{OwnerMatch{}, Placeholder::any_owner};
   const RowMatch not_owned{except(OwnerMatch{}), Placeholder::any_owner};
-  const RowMatch of_no_such_group(OwnerMatch{OwnerKind::gid, {}, true}, Placeholder::each);
+  const RowMatch not_of_group(OwnerMatch{OwnerKind::gid, {}, true}, Placeholder::each);
   const RowMatch mark_any = any(MarkMatch{});
   const RowMatch from_passthrough = usual(AddressMatch{End::source, either(Address::passthrough), false});
   const RowMatch invalid = ctstate(ConntrackStateMatch::invalid);
@@ -153,7 +153,7 @@ std::vector<Row> make_rows() {
       "the proxy's own traffic ({owner}) goes out as it is");
   add(group_return, nat, istio_output, {owned}, returns, {"ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE", "{id}", "="},
       "outbound of group {id} bypasses the proxy");
-  add(only_groups, nat, istio_output, {of_no_such_group}, returns, {"ISTIO_OUTBOUND_OWNER_GROUPS", "{id}", "="},
+  add(only_groups, nat, istio_output, {not_of_group}, returns, {"ISTIO_OUTBOUND_OWNER_GROUPS", "{id}", "="},
       "only groups {id} go to the proxy");
   add(only_groups, nat, istio_output, {}, returns,
       "ISTIO_OUTBOUND_OWNER_GROUPS=", "no group's outbound goes to the proxy");
@@ -321,8 +321,8 @@ std::vector<Row> make_rows() {
     add(dns_query, raw, chain, {udp, dns}, in_zone_2, "--capture-all-dns", query_text);
     add(dns_proxy_return, nat, chain, {udp, dns, owned}, returns, "--redirect-dns",
         "the proxy's ({owner}) own queries go to the server");
-    add(dns_other_groups, nat, chain, {udp, dns, of_no_such_group}, returns,
-        {"ISTIO_OUTBOUND_OWNER_GROUPS", "{id}", "="}, "only queries of groups {id} go to the proxy's resolver");
+    add(dns_other_groups, nat, chain, {udp, dns, not_of_group}, returns, {"ISTIO_OUTBOUND_OWNER_GROUPS", "{id}", "="},
+        "only queries of groups {id} go to the proxy's resolver");
     add(dns_other_groups, nat, chain, {udp, dns}, returns,
         "ISTIO_OUTBOUND_OWNER_GROUPS=", "no group's queries go to the proxy's resolver");
   }

@@ -34,7 +34,7 @@ Rule renamed(Rule rule) {
   return rule;
 }
 
-// What Istio's agent makes on the node is not of a pod.
+// Tells what Istio's agent makes on the node from the rules of a pod.
 Maker maker_of_others(const Live& live, bool is_of_host) {
   return is_of_host && !traits(live.backend).in_own_table ? Maker::istio : Maker::other;
 }

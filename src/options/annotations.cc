@@ -212,7 +212,7 @@ void add_variable(const Flag& flag, std::string_view name, std::string_view valu
 
 void add_variables(const Variables& metadata, Interception& result) {
   for (const Flag& flag : flags()) {
-    // Of two names the second counts, as for istio-init, and an empty value is none.
+    // Prefers the second of two names, as istio-init does; an empty value is none.
     for (auto name = flag.variables.rbegin(); name != flag.variables.rend(); ++name) {
       const auto value = name->empty() ? std::nullopt : find(metadata, *name);
       if (!value || (value->empty() && flag.kind == Kind::boolean)) continue;

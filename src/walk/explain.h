@@ -100,7 +100,7 @@ struct Outcome {
   Answers answers = Answers::arrive;  // lands, leaves, forwarded
   std::string answers_why;            // unless they arrive
 
-  // Tells whether somebody gets it, who may answer.
+  // Tells whether it arrives at a socket, here or elsewhere, which may answer.
   [[nodiscard]] bool arrives() const { return kind <= Kind::forwarded; }
 
   // Whether the packet ends alike: who listens and why it is so are texts, which do not count, nor does its source. Of

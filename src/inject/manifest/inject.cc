@@ -93,7 +93,7 @@ class Injection {
   Injection(Node& pod, const InjectionTemplate& injected, const std::string& title)
       : pod_(pod), injected_(injected), title_(title) {}
 
-  // What is no pod is refused before anything is put into it. left_alone() has looked at the rest.
+  // Refuses what is no pod before anything is put into it. left_alone() has looked at the rest.
   void check() const {
     for (const std::string_view list : lists) {
       const Node* found = child(std::as_const(pod_).find("spec"), list);

@@ -589,7 +589,7 @@ class Reader {
       const Value key_of_meta{.of = Value::Of::meta, .key = key, .size = meta_size(key)};
       if (traces && !context_.native) return effect(NonTerminating{"-j TRACE"});
       const std::string text = value != nullptr ? words(key_of_meta) + " set " + words(*value) : e.words();
-      // Of these nothing is matched that the model knows. For their type (pkttype) the kernel discards packets.
+      // Goes on where no match of the model asks for the key. By the type (pkttype) the kernel discards packets.
       if (key == NFT_META_PRIORITY || key == NFT_META_NFTRACE || key == NFT_META_SECMARK)
         return effect(NonTerminating{text});
       return opaque(text);
@@ -617,7 +617,7 @@ class Reader {
   }
 
   // Returns which bits of a byte of the network header may be written: of the type of service, of the flow label, and
-  // of the number that fragments have. No match of the model asks for them, and the kernel discards no packet for them.
+  // of the number that fragments have. No match asks for them, and no packet is discarded for them.
   [[nodiscard]] std::uint8_t free_bits(std::uint32_t at) const {
     if (families_ == Families(Family::ipv4)) return at == 1 || at == 4 || at == 5 ? 0xff : 0;
     if (families_ == Families(Family::ipv6)) return at == 0 ? 0x0f : at < 4 ? 0xff : 0;

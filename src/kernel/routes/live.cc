@@ -191,7 +191,7 @@ std::optional<ListedRoute> network_route(const Message& message) {
   const auto family = family_of(header.rtm_family);
   if (!family || (header.rtm_flags & (RTNH_F_DEAD | RTM_F_CLONED)) != 0) return {};
   ListedRoute live;
-  // What connections do with broadcast, multicast and anycast is not followed.
+  // Leaves unknown what connections do with broadcast, multicast and anycast.
   live.route.kind = header.rtm_src_len != 0 || header.rtm_tos != 0
                         ? Route::Kind::unknown
                         : meaning_of(header.rtm_type, kinds, Route::Kind::unknown);
