@@ -474,6 +474,24 @@ TEST(IptablesText, TakesWhatIsBetweenRulesForOne) {
               ElementsAre(first + "-A OUTPUT -p tcp -d [unknown target]"));
 }
 
+// As iptables-save prints rules without a target; the options that end these take no value.
+TEST(IptablesText, RulesThatEndWithAnOptionWithoutAValueAreWhole) {
+  const std::string start = "*filter\n:INPUT ACCEPT [0:0]\n";
+  const std::string first = "iptables-legacy ipv4 filter ";
+  for (const std::string rule : {
+           "-A INPUT -m recent --remove --name AUTH1 --mask 255.255.255.255 --rsource",
+           "-A INPUT -p tcp -m tcp --dport 22 -m recent --set --name SSH --mask 255.255.255.255 --rsource",
+           "-A INPUT -m connlimit --connlimit-above 3 --connlimit-mask 32 --connlimit-saddr",
+           "-A INPUT -m policy --dir in --pol ipsec --strict",
+           "-A INPUT -m physdev --physdev-is-bridged",
+           "-A INPUT -m ah --ahres",
+       }) {
+    EXPECT_THAT(rules({start + rule + "\n-A INPUT -j DROP\nCOMMIT\n"}),
+                ElementsAre(::testing::Not(HasSubstr("[unknown target]")), first + "-A INPUT -j DROP"))
+        << rule;
+  }
+}
+
 TEST(IptablesText, NamesTheLineOfARuleThatIptablesDoesNotTake) {
   const std::string text = "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -p tcp --dport 99999 -j DROP\nCOMMIT\n";
   EXPECT_THAT(rules({text}),
