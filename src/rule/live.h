@@ -31,6 +31,7 @@ struct LiveRule {
   Rule rule;
   Counters counters;
   bool ours = false;         // written by Sidetrack or by istio-iptables: ours to replace
+  bool may_be_arp = false;   // of a chain of a device: frames of ARP may match, too
   std::uint64_t handle = 0;  // nf_tables; 0 in iptables-legacy
   unsigned number = 0;       // in its chain, of one that others are joined to (see space/join.h); 0: as it is counted
   bool of_agent = false;     // as LiveChain::of_agent

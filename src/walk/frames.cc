@@ -15,6 +15,26 @@ bool is_of_family(const LiveChain& chain, std::string_view family) {
   return chain.families.empty() && chain.hook && !chain.dormant && chain.table_name.starts_with(family);
 }
 
+std::string policy_words(const LiveChain& chain) {
+  return fmt::format("the policy of {} {}", chain.table_name, chain.name);
+}
+
+std::string rule_words(const LiveChain& chain, std::size_t place) {
+  return fmt::format("rule {} of {} {}", place + 1, chain.table_name, chain.name);
+}
+
+// Returns the first rule of a device's chain that may stop frames of ARP, if none before it lets all of them pass.
+std::string may_stop_arp(const LiveChain& chain) {
+  for (std::size_t i = 0; i < chain.rules.size(); ++i) {
+    const Rule& rule = chain.rules[i].rule;
+    if (!chain.rules[i].may_be_arp || std::holds_alternative<NonTerminating>(rule.target)) continue;
+    const bool is_of_all = rule.matches.empty() || (rule.families.empty() && rule.matches.size() == 1);
+    if (rule.target == Target(Verdict::accept) && is_of_all) return {};
+    if (rule.target != Target(Verdict::accept)) return rule_words(chain, i);
+  }
+  return chain.policy == Verdict::accept ? "" : policy_words(chain);
+}
+
 // The device and all below it, each once.
 std::vector<const Interface*> down_from(const PodView& pod, const std::string& device) {
   std::vector<const Interface*> all;
@@ -44,14 +64,22 @@ std::string may_stop(const LiveChain& chain) {
   const auto passes = [](const LiveRule& live) {
     return live.rule.target == Target(Verdict::accept) || std::holds_alternative<NonTerminating>(live.rule.target);
   };
-  if (chain.policy != Verdict::accept) return fmt::format("the policy of {} {}", chain.table_name, chain.name);
+  if (chain.policy != Verdict::accept) return policy_words(chain);
   const auto found = std::ranges::find_if_not(chain.rules, passes);
   if (found == chain.rules.end()) return {};
-  return fmt::format("rule {} of {} {}", found - chain.rules.begin() + 1, chain.table_name, chain.name);
+  return rule_words(chain, static_cast<std::size_t>(found - chain.rules.begin()));
 }
 
-std::string rules_of_arp(std::span<const Live> live) {
-  return first_that_may_stop(live, [](const LiveChain& chain) { return is_of_family(chain, "arp "); });
+std::string rules_of_arp(std::span<const Live> live, const std::string& device) {
+  std::string reason = first_that_may_stop(live, [](const LiveChain& chain) { return is_of_family(chain, "arp "); });
+  for (const Live& one : live) {
+    for (const LiveChain& chain : one.chains) {
+      const bool is_called = called_at(chain, Hook::ingress) || called_at(chain, Hook::egress);
+      if (reason.empty() && is_called && chain.table_name.starts_with("netdev ") && is_of_device(*chain.hook, device))
+        reason = may_stop_arp(chain);
+    }
+  }
+  return reason;
 }
 
 bool lies_upon(const Interface& interface) { return interface.is_bridge || !interface.lower.empty(); }

@@ -15,8 +15,8 @@ namespace sidetrack {
 // "rule 1 of arp t c": what of the chain may not let a frame pass; empty: it lets all pass.
 [[nodiscard]] std::string may_stop(const LiveChain& chain);
 
-// Of ARP, which finds neighbours.
-[[nodiscard]] std::string rules_of_arp(std::span<const Live> live);
+// Of ARP, which finds neighbours: of that family, and of the device.
+[[nodiscard]] std::string rules_of_arp(std::span<const Live> live, const std::string& device);
 
 // Whether the device is a bridge, or lies upon others: a macvlan, a VLAN, a bond.
 [[nodiscard]] bool lies_upon(const Interface& interface);

@@ -99,7 +99,7 @@ void PacketWalk::look_for_neighbour() {
 const std::string& PacketWalk::why_no_neighbour(const std::string& device) {
   const auto [known, added] = rules_.why_no_neighbour().try_emplace(device);
   if (added)
-    known->second = packet_.family == Family::ipv4 ? rules_of_arp(rules_.live()) : outcome_of_discovery(device);
+    known->second = packet_.family == Family::ipv4 ? rules_of_arp(rules_.live(), device) : outcome_of_discovery(device);
   return known->second;
 }
 

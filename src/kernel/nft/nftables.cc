@@ -100,8 +100,15 @@ Families families_of(const TableKey& table) {
 std::vector<LiveChain> foreign_rules_of(const KernelTable& table, const CgroupPaths& cgroups) {
   std::vector<LiveChain> chains;
   for (const KernelChain& chain : table.chains) {
-    const RuleContext context{families_of(table.key),  Table::other, chain.name, {}, table.sets, true,
-                              is_of_frames(table.key), &cgroups};
+    const RuleContext context{families_of(table.key),
+                              Table::other,
+                              chain.name,
+                              {},
+                              table.sets,
+                              true,
+                              is_of_frames(table.key),
+                              &cgroups,
+                              table.key.family == NFPROTO_NETDEV};
     LiveChain live = read_chain(table, chain, context);
     // One at several devices is as many chains.
     for (std::size_t i = 1; i < chain.devices.size(); ++i) {

@@ -37,7 +37,11 @@ bool changes(const Target& target, const Match& match) { return (changes(target)
 class Reader {
  public:
   Reader(const KernelRule& rule, const RuleContext& context)
-      : rule_(rule), context_(context), families_(context.families), expressions_(expressions_of(rule.expressions)) {}
+      : rule_(rule),
+        context_(context),
+        families_(context.families),
+        may_be_arp_(context.device),
+        expressions_(expressions_of(rule.expressions)) {}
 
   std::vector<LiveRule> read() && {
     while (next_ < expressions_.size() && !done_) take(expressions_[next_++]);
@@ -102,6 +106,7 @@ class Reader {
       LiveRule& live = made_.emplace_back();
       live.rule = {families_, context_.table, context_.chain, branch, target, {}, {}};
       live.handle = rule_.handle;
+      live.may_be_arp = may_be_arp_;
     }
     if (made_.empty()) {  // it never matches; what it would do does not matter
       LiveRule& live = made_.emplace_back();
@@ -380,7 +385,14 @@ class Reader {
         if (each.first.size() != values.front().size || each.second.size() != values.front().size) return std::nullopt;
       }
       if (is_stale(values.front())) return std::nullopt;
-      if (const auto families = family_condition(values.front(), bounds, negated)) return narrow(*families);
+      if (const auto families = family_condition(values.front(), bounds, negated)) {
+        may_be_arp_ = may_be_arp_ && has_ethertype(values.front(), bounds, ethertype_arp) != negated;
+        const Alternatives ways = narrow(*families);
+        if (!ways.empty() || !may_be_arp_) return ways;
+        families_ = {};
+        return {{{UnknownMatch{test_words(values.front(), bounds, negated, families_, protocol())}}}};
+      }
+      if (values.front().is_meta(NFT_META_L4PROTO)) may_be_arp_ = false;
       return condition(values.front(), bounds, negated, context);
     }
     if (values.empty() || negated || bounds.size() > most_rules) return std::nullopt;
@@ -501,11 +513,13 @@ class Reader {
     const bool is_whole = !any_comes_back && has_all(set, values);
     const std::vector<Branch> before = branches_;
     const Families families_before = families_;
+    const bool may_be_arp_before = may_be_arp_;
     const auto made_before = static_cast<std::ptrdiff_t>(made_.size());
     for (const KernelElement& element : set.elements) {
       const std::vector<Bounds> bounds{{element.first, element.last}};
       branches_ = before;
       families_ = families_before;
+      may_be_arp_ = may_be_arp_before;
       const auto ways = within(values, bounds, false);
       if (ways && ways->empty()) continue;
       if (ways) {
@@ -522,11 +536,13 @@ class Reader {
       made_values_ = 0;
       branches_ = before;
       families_ = families_before;
+      may_be_arp_ = may_be_arp_before;
       return opaque("vmap @" + e.text(NFTA_LOOKUP_SET));
     }
     if (set.any_other) {
       branches_ = before;
       families_ = families_before;
+      may_be_arp_ = may_be_arp_before;
       emit(target_of(set.any_other->verdict, set.any_other->chain));
     }
     if (made_.empty()) return end_never("@" + e.text(NFTA_LOOKUP_SET) + " is empty");
@@ -832,6 +848,7 @@ class Reader {
   const KernelRule& rule_;
   const RuleContext& context_;
   Families families_;
+  bool may_be_arp_;
   std::vector<RawExpression> expressions_;
   std::size_t next_ = 0;
   Registers registers_;

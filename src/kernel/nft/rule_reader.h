@@ -31,6 +31,7 @@ struct RuleContext {
   bool native = true;   // false in a table of iptables
   bool frames = false;  // of a table of family arp or bridge: the packet is one of Ethernet, which the model has not
   const CgroupPaths* cgroups = nullptr;  // nullptr: none has a path
+  bool device = false;                   // of a table of family netdev: frames of ARP come there, too
 };
 
 // The rules of iptables that this one stands for, native or of iptables-nft: one, unless it does several things or

@@ -17,9 +17,6 @@ namespace {
 
 constexpr std::size_t most_alternatives = 32;
 
-constexpr std::uint32_t ethertype_ipv4 = 0x0800;
-constexpr std::uint32_t ethertype_ipv6 = 0x86dd;
-
 // ---- Keys.
 
 struct Key {
@@ -209,6 +206,12 @@ std::optional<Families> family_condition(const Value& value, std::span<const Bou
     if (!named.contains(family)) others = others | family;
   }
   return others;
+}
+
+bool has_ethertype(const Value& value, std::span<const Bounds> bounds, std::uint32_t type) {
+  return value.key == NFT_META_PROTOCOL && std::ranges::any_of(bounds, [&](const Bounds& each) {
+           return each.first == each.second && number_of(value, each.first) == type;
+         });
 }
 
 std::uint32_t meta_size(std::uint32_t key) {

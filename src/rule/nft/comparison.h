@@ -50,6 +50,12 @@ using Bounds = std::pair<std::string, std::string>;
 // never holds. One without matches: it always holds.
 using Alternatives = std::vector<std::vector<Match>>;
 
+inline constexpr std::uint32_t ethertype_ipv4 = 0x0800;  // <linux/if_ether.h>: ETH_P_*
+inline constexpr std::uint32_t ethertype_ipv6 = 0x86dd;
+inline constexpr std::uint32_t ethertype_arp = 0x0806;
+// Tells whether it is one of these single values of `meta protocol`.
+[[nodiscard]] bool has_ethertype(const Value& value, std::span<const Bounds> bounds, std::uint32_t type);
+
 struct DecodeContext {
   Families families;   // of the packets that come here: a network header is of a known family or none
   bool native = true;  // false among the rules of iptables, where a packet without a socket has another meaning

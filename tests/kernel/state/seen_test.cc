@@ -252,7 +252,31 @@ TEST_F(Seen, Neighbours) {
       {"nft 'table arp t { chain c { type filter hook output priority 0; arp operation request drop; }; }'",
        "nft delete table arp t", "rule 1 of arp t c", "out tcp 10.96.0.10:443 --uid 1337",
        "unknown: whether a neighbour at eth0 is found"},
+      {"nft 'table netdev t { chain c { type filter hook ingress device eth0 priority 0; meta protocol arp drop; }; }'",
+       "nft delete table netdev t", "rule 1 of netdev t c", "in tcp 10.1.0.2:8080",
+       "unknown: whether a neighbour at eth0 is found"},
+      {"nft 'table netdev t { chain c { type filter hook egress device eth0 priority 0; policy drop; "
+       "meta protocol { ip, ip6 } accept; }; }'",
+       "nft delete table netdev t", "the policy of netdev t c", "out tcp 10.96.0.10:443 --uid 1337",
+       "unknown: whether a neighbour at eth0 is found"},
   };
+  for (const char* dropped :
+       {"meta protocol vmap { arp : drop, ip : accept };", "meta protocol vmap { ip : accept, arp : drop };"}) {
+    shell(fmt::format("nft 'table netdev t {{ chain c {{ type filter hook egress device eth0 priority 0; {} }}; }}'",
+                      dropped));
+    EXPECT_EQ(run("verify " + options).exit_code, 6) << dropped;
+    shell("nft delete table netdev t");
+  }
+  for (const char* harmless : {
+           "policy drop; meta protocol arp accept; meta protocol { ip, ip6 } accept;",
+           "policy drop; meta protocol { arp, ip } accept; meta protocol ip6 accept; counter drop;",
+           "policy accept; meta protocol != { arp, ip, ip6 } drop; ip protocol sctp drop; meta l4proto sctp drop;",
+       }) {
+    shell(fmt::format("nft 'table netdev t {{ chain c {{ type filter hook ingress device eth0 priority 0; {} }}; }}'",
+                      harmless));
+    expect_as_requested(options);
+    shell("nft delete table netdev t");
+  }
   for (const auto& [edit, undo, named, packet, says] : edits) {
     SCOPED_TRACE(edit);
     EXPECT_THAT(explained(packet), Not(HasSubstr("unknown: ")));

@@ -73,10 +73,10 @@ TEST_F(Frames, ThoseOfArpAreOfNoBridge) {
   const LiveChain arp = at("arp t", {}, {Hook::input, 0, ChainType::filter, {}}, Verdict::drop);
   Live live;
   live.chains = {arp};
-  EXPECT_EQ(rules_of_arp(std::span(&live, 1)), "rule 1 of arp t c");
+  EXPECT_EQ(rules_of_arp(std::span(&live, 1), "eth0"), "rule 1 of arp t c");
   EXPECT_THAT(below(arp, Hook::ingress, "br0"), IsEmpty());
   live.chains = {at("bridge b", {}, {Hook::input, 0, ChainType::filter, {}}, Verdict::drop)};
-  EXPECT_THAT(rules_of_arp(std::span(&live, 1)), IsEmpty());
+  EXPECT_THAT(rules_of_arp(std::span(&live, 1), "eth0"), IsEmpty());
 }
 
 TEST_F(Frames, ADeviceIsNamedWhollyOrByItsBeginning) {
