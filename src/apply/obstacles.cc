@@ -343,7 +343,7 @@ class Search {
     const Packet& packet = both.there.packet;
     const Outcome& outcome = both.there.outcome;
     const bool comes_in = packet.direction == Direction::in;
-    RouteKey key{*packet.destination, packet.source, packet.mark, "lo", comes_in ? "" : packet.interface};
+    RouteKey key{*packet.destination, packet.source, packet.mark, 0, "lo", comes_in ? "" : packet.interface};
     for (const PolicyRule& marked : plan_.routing.policy_rules) {
       if (marked.family != packet.destination->family) continue;
       if (!both.planned.outcome.transparent && ((packet.mark ^ marked.mark) & marked.mask) != 0) continue;

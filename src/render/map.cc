@@ -213,7 +213,7 @@ std::vector<std::string> values_of(const Universe& universe, std::span<const Int
         return universe.interfaces[value].empty() ? "none" : universe.interfaces[value];
       });
     case Field::mark:
-      return names_of(set, [&](std::size_t value) { return universe.marks[value].text; });
+      return universe.mark_words(set);
     case Field::cgroup:
       return names_of(set, [&](std::size_t value) {
         return universe.cgroups[value].empty() ? "another" : universe.cgroups[value];

@@ -38,6 +38,7 @@ struct PacketAtHook {
   std::string in;   // empty in OUTPUT and POSTROUTING
   std::string out;  // empty in PREROUTING and INPUT
   std::uint32_t mark = 0;
+  std::uint32_t own_bits = 0;  // of the mark, for the observer: as the packet set out with them, or their inverse
   std::optional<Owner> owner;  // of the socket; nothing once the packet came in by an interface, lo too (skb_orphan)
   std::optional<std::string> cgroup;  // of the socket; nothing: not known
   ConnectionState state = ConnectionState::new_;
@@ -53,6 +54,11 @@ struct PacketAtHook {
   Observer* observer = nullptr;           // of the walk, not owned; it may be nobody
 
   [[nodiscard]] const Endpoint& at(End end) const { return end == End::source ? source : destination; }
+  // Changes the mark as MARK --set-xmark does.
+  void set_mark(std::uint32_t value, std::uint32_t mask) {
+    mark = (mark & ~mask) ^ value;
+    own_bits &= ~mask;
+  }
   friend bool operator==(const PacketAtHook&, const PacketAtHook&) = default;
 };
 

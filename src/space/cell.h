@@ -56,7 +56,7 @@ class Cell : public Observer {
   void interface() override;
   void source() override;
   void mark() override;
-  void mark(std::uint32_t now, std::uint32_t value, std::uint32_t mask) override;
+  void mark(std::uint32_t now, std::uint32_t own, std::uint32_t value, std::uint32_t mask) override;
   void begins() override {
     exclude_all();
     leg_ = 0;
@@ -84,7 +84,7 @@ class Cell : public Observer {
   [[nodiscard]] double left_by(const Narrowings& narrowings);
   void of_address(Narrowings& result, const Address& value, Sets::Id values);
   Sets::Id with_ports();
-  Sets::Id marks(std::uint32_t now, std::uint32_t value, std::uint32_t mask);
+  Sets::Id marks(std::uint32_t now, std::uint32_t own, std::uint32_t value, std::uint32_t mask);
 
   const Universe& universe_;
   Sets& sets_;

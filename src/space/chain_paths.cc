@@ -85,10 +85,9 @@ class ChainPaths::Build {
     now_.observer = nullptr;
   }
 
-  std::optional<Node> run(std::optional<Value> own_mark) {
-    const bool is_one_class = own_mark && looked_.changes_marks();
-    symbolic_mark_ = own_mark && !is_one_class;
-    const View view{now_.mark, now_.connmark, now_.untracked};
+  // `one_class`: for marks that packets set out with of this class alone.
+  std::optional<Node> run(const MarkChange& mark, std::optional<Value> one_class) {
+    const View view{mark, now_.connmark, now_.untracked};
     Node made = of_chain(*base_.chain, 0, view);
     if (!can_) return {};
     // What no rule decides about the policy does.
@@ -103,8 +102,8 @@ class ChainPaths::Build {
       }
       return paths_.number_of(std::move(path));
     });
-    if (is_one_class && universe_.marks.size() > 1) {
-      const Sets::Id own = sets_.single(*own_mark);
+    if (one_class && universe_.marks.size() > 1) {
+      const Sets::Id own = sets_.single(*one_class);
       const Node in = diagrams_.of_edges(Field::mark,
                                          {{own, Diagrams::whole(Diagrams::yes)},
                                           {sets_.difference(domain(Field::mark), own), Diagrams::whole(Diagrams::no)}});
@@ -190,7 +189,8 @@ class ChainPaths::Build {
   std::optional<Node> of_rule(const LiveChain& in, const LiveRule& entry, const View& view) {
     const Rule& rule = entry.rule;
     if (std::holds_alternative<NonTerminating>(rule.target) || !rule.families.contains(packet_.family)) return {};
-    now_.mark = view.mark;
+    now_.mark = view.mark.others;
+    mark_ = view.mark;
     now_.connmark = view.connmark;
     now_.untracked = view.untracked;
     const bool meets_state = tells_later_packets(rule.matches, now_);
@@ -273,13 +273,13 @@ class ChainPaths::Build {
   void change(View& view, const Target& target) const {
     const bool has_connection = now_.tracked && view.connmark.has_value();
     if (looked_.changes_marks()) {
-      if (const auto* set = std::get_if<SetMark>(&target)) view.mark = (view.mark & ~set->mask) ^ set->mark;
+      if (const auto* set = std::get_if<SetMark>(&target)) view.mark.set(set->mark, set->mask);
       const auto* connmark = std::get_if<Connmark>(&target);
       if (connmark != nullptr && has_connection) {
         if (connmark->kind == Connmark::Kind::save) {
-          view.connmark = view.mark;
+          view.connmark = view.mark.others;
         } else {
-          view.mark = *view.connmark;
+          view.mark = {0, *view.connmark};
         }
       }
     }
@@ -360,7 +360,7 @@ class ChainPaths::Build {
   ChainIndex& chains_;
   const WalkState& packet_;
   PacketAtHook now_;
-  bool symbolic_mark_ = false;
+  MarkChange mark_;  // of the packet now
   bool can_ = true;
   const Looked& looked_;
   Sets::Id domains_[field_count]{};  // that were asked for
@@ -413,8 +413,8 @@ class ChainPaths::Build::Fields : public Asked {
     add(Field::cgroup, {sets_.of(build_.universe_.cgroups_within(path))});
   }
   void mark(std::uint32_t value, std::uint32_t mask) override {
-    if (!build_.symbolic_mark_) return;
-    add(Field::mark, {sets_.of(build_.universe_.marks_with(value, mask))});
+    if ((build_.mark_.own & mask) != 0)
+      add(Field::mark, {sets_.of(build_.universe_.marks_with(build_.mark_, value, mask))});
   }
   void connmark(std::uint32_t, std::uint32_t) override {}  // of the state
   void connection() override {}
@@ -491,7 +491,7 @@ void ChainPaths::Build::set(Field field, Value value) {
       now_.owner->gid = static_cast<std::uint32_t>(value);
       return;
     case Field::mark:
-      now_.mark = universe_.marks[static_cast<std::size_t>(value)].example;
+      now_.mark = mark_.of(universe_.marks[static_cast<std::size_t>(value)]);
       return;
     case Field::cgroup:
       now_.cgroup = universe_.cgroups[static_cast<std::size_t>(value)];
@@ -565,7 +565,10 @@ class ChainPaths::Look : public Asked {
       changed |= changes(target);
       result_.changed |= changes(target);
     }
-    if (std::holds_alternative<Connmark>(target)) result_.asked |= facts::mark;
+    if (const auto* connmark = std::get_if<Connmark>(&target)) {
+      result_.asked |= facts::mark;
+      if (*connmark == Connmark::save) result_.saves_marks = true;
+    }
     // Breaks off for some packets, as if it did not match: by more than what rules ask for.
     const bool may_break_off = is_later_ && traits(live_.backend).in_own_table && !entry.ours;
     if (std::holds_alternative<Tproxy>(target) && may_break_off) result_.can = false;
@@ -583,7 +586,7 @@ class ChainPaths::Look : public Asked {
 };
 
 std::optional<Diagrams::Node> ChainPaths::of(const BaseChain& base, ChainIndex& chains, const WalkState& packet,
-                                             std::optional<Value> own_mark) {
+                                             std::uint32_t own_mark) {
   const PacketAtHook& now = packet.now;
   const bool is_later = now.state == ConnectionState::reply || packet.first.has_value();
   const auto [looked, is_new] = looked_.try_emplace({base.chain, packet.family, is_later});
@@ -622,19 +625,26 @@ std::optional<Diagrams::Node> ChainPaths::of(const BaseChain& base, ChainIndex& 
     key.add(packet.zone.has_value());
   }
   key.add(now.source_known);
-  key.add(own_mark.has_value());
-  if (asked.asks_marks() && (!own_mark || asked.changes_marks())) key.add(now.mark);
+  MarkChange mark{now.own_bits, now.mark ^ (own_mark & now.own_bits)};
+  std::optional<Value> one_class;
+  if (!asked.asks_marks()) {
+    mark = {};
+  } else if (asked.saves_marks && mark.own != 0) {
+    one_class = universe_.mark_class(own_mark);
+    mark = {0, now.mark};
+  }
+  key.add(mark.own);
+  key.add(mark.others);
+  key.add(one_class);
   const auto [known, added] = known_.try_emplace(std::string(key.bytes()));
-  if (added) known->second = Build(*this, base, chains, packet, asked).run(own_mark);
+  if (added) known->second = Build(*this, base, chains, packet, asked).run(mark, one_class);
   return known->second;
 }
 
 std::optional<std::pair<Diagrams::Node, Leaf>> ChainPaths::place_of(const BaseChain& base, ChainIndex& chains,
                                                                     const WalkState& packet, const Packet& asked,
                                                                     const Point& point) {
-  std::optional<Value> own_mark;
-  if (packet.has_own_mark && packet.now.mark == asked.mark) own_mark = point[index(Field::mark)];
-  const auto root = of(base, chains, packet, own_mark);
+  const auto root = of(base, chains, packet, asked.mark);
   if (!root) return {};
   return std::pair(*root, diagrams_.at(*root, point));
 }

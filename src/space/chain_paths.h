@@ -30,9 +30,9 @@ class ChainPaths {
 
   // The diagram of the chain for packets that come to it as this one does, with any values in their own fields: its
   // leaves are numbers of paths. Nothing: rules there decide by more than that, and the chain is to be asked rule by
-  // rule. `own_mark`: its class, if it has the mark that it was asked about with.
+  // rule. `own_mark`: what the packet set out with.
   [[nodiscard]] std::optional<Diagrams::Node> of(const BaseChain& base, ChainIndex& chains, const WalkState& packet,
-                                                 std::optional<Value> own_mark);
+                                                 std::uint32_t own_mark);
   [[nodiscard]] const ChainPath& path(Leaf leaf) const { return paths_[leaf].path; }
   // The same diagram, and its leaf for the packet that was asked about, which comes there as `packet`.
   [[nodiscard]] std::optional<std::pair<Diagrams::Node, Leaf>> place_of(const BaseChain& base, ChainIndex& chains,
@@ -42,7 +42,7 @@ class ChainPaths {
  private:
   // What rules may change of a packet while they are asked, and others of the chain ask for.
   struct View {
-    std::uint32_t mark = 0;
+    MarkChange mark;
     std::optional<std::uint32_t> connmark;
     bool untracked = false;
     friend auto operator<=>(const View&, const View&) = default;
@@ -71,6 +71,7 @@ class ChainPaths {
     bool ends = false;  // of connections
     bool owners = false;
     Facts changed = facts::none;  // by rules after which others are asked
+    bool saves_marks = false;     // to connections
     [[nodiscard]] bool asks_marks() const { return (asked & facts::mark) != 0; }
     // Whether what is asked of marks depends on rules that change them.
     [[nodiscard]] bool changes_marks() const {

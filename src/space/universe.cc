@@ -4,7 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <functional>
+#include <numeric>
 #include <set>
+#include <utility>
 
 namespace sidetrack::space {
 namespace {
@@ -36,28 +40,19 @@ void split(const Cube& cube, const Cube& by, std::vector<Cube>& in, std::vector<
   in.push_back(rest);
 }
 
-double count(const std::vector<Cube>& cubes) {
-  double sum = 0;
-  for (const Cube& cube : cubes) sum += static_cast<double>(std::uint64_t{1} << (32 - __builtin_popcount(cube.mask)));
-  return sum;
-}
-
 std::string hex(std::uint32_t value, std::uint32_t mask) {
   return mask == ~0U ? fmt::format("{:#x}", value) : fmt::format("{:#x}/{:#x}", value, mask);
 }
-
-// What rules make of a mark: (mark & ~mask) ^ value.
-struct Change {
-  std::uint32_t value;
-  std::uint32_t mask;
-};
 
 // What rules ask of marks and cgroups, and make of marks.
 class Uses : public Asked {
  public:
   std::vector<Cube> asked;
-  std::vector<Change> changes;
+  std::vector<SetMark> changes;
   std::vector<std::string> cgroups;
+
+  // `reroutes`: packets whose mark is another one may take another route.
+  explicit Uses(bool reroutes) : reroutes_(reroutes) {}
 
   void add(const Rule& rule) {
     for (const Match& match : rule.matches) ask(match, *this);
@@ -87,12 +82,14 @@ class Uses : public Asked {
  private:
   void change(std::uint32_t value, std::uint32_t mask) {
     changes.push_back({value, mask});
-    this->mark(value & mask, mask);  // whether it is what it was
+    if (reroutes_) this->mark(value & mask, mask);  // whether it is what it was
   }
+
+  const bool reroutes_;
 };
 
 // What was asked after a change was, of the mark before it, another question.
-bool close(std::vector<Cube>& asked, const std::vector<Change>& changes) {
+bool close(std::vector<Cube>& asked, const std::vector<SetMark>& changes) {
   const auto less = [](const Cube& a, const Cube& b) {
     return std::pair(a.value, a.mask) < std::pair(b.value, b.mask);
   };
@@ -101,10 +98,10 @@ bool close(std::vector<Cube>& asked, const std::vector<Change>& changes) {
   while (!fresh.empty()) {
     const Cube cube = fresh.back();
     fresh.pop_back();
-    for (const Change& change : changes) {
+    for (const SetMark& change : changes) {
       const std::uint32_t kept = cube.mask & ~change.mask;
-      const Cube before{(cube.value ^ change.value) & kept, kept};
-      if (((cube.value ^ change.value) & cube.mask & change.mask) != 0 || kept == 0) continue;  // never, or always
+      const Cube before{(cube.value ^ change.mark) & kept, kept};
+      if (((cube.value ^ change.mark) & cube.mask & change.mask) != 0 || kept == 0) continue;  // never, or always
       if (all.insert(before).second) fresh.push_back(before);
       if (all.size() > 64) return false;
     }
@@ -182,7 +179,8 @@ Universe::Universe(std::span<const PodView* const> pods, std::span<const std::sp
 }
 
 void Universe::part_values(std::span<const std::span<const Live>> lives, std::span<const PodView* const> pods) {
-  Uses all;
+  const std::vector<PolicyRule> usual = default_rules();
+  Uses all(std::ranges::any_of(pods, [&](const PodView* pod) { return pod->rules != usual; }));
   for (const std::span<const Live> live : lives) {
     for (const Live& one : live) {
       for (const LiveChain& chain : one.chains) {
@@ -219,20 +217,20 @@ void Universe::part_values(std::span<const std::span<const Live>> lives, std::sp
     for (const Cube& cube : all.asked) asked_.push_back({cube.value, cube.mask});
   }
   for (const auto& one : classes) {
-    MarkClass made;
-    made.count = count(one);
-    const auto zero = std::ranges::find_if(one, [](const Cube& cube) { return cube.value == 0; });
-    made.example = zero != one.end() ? 0 : one.front().value;
-    std::vector<bool> answers;
-    for (const Bits& bits : asked_) answers.push_back((made.example & bits.mask) == bits.value);
-    made.text = words_of(answers);
-    marks.push_back(std::move(made));
-    answers_.push_back(std::move(answers));
+    const auto zero = std::ranges::find(one, 0U, &Cube::value);
+    marks.push_back(zero != one.end() ? 0 : one.front().value);
+    answers_.push_back(answers_of(marks.back()));
   }
 }
 
+Universe::Answers Universe::answers_of(std::uint32_t mark) const {
+  Answers answers;
+  for (const Bits& bits : asked_) answers.emplace_back((mark & bits.mask) == bits.value);
+  return answers;
+}
+
 // "0x539", "0x1/0x1 but not 0x5", "any but 0x539"; of what follows from another nothing.
-std::string Universe::words_of(const std::vector<bool>& answers) const {
+std::string Universe::words_of(const Answers& answers) const {
   // Whether all marks of `a` are some of `b`; whether one mark can be of both.
   const auto is_part = [](const Bits& a, const Bits& b) {
     return (b.mask & ~a.mask) == 0 && (a.value & b.mask) == b.value;
@@ -240,38 +238,70 @@ std::string Universe::words_of(const std::vector<bool>& answers) const {
   const auto meet = [](const Bits& a, const Bits& b) { return ((a.value ^ b.value) & a.mask & b.mask) == 0; };
   Bits all{0, 0};  // of the questions that are answered by yes
   for (std::size_t i = 0; i < asked_.size(); ++i) {
-    if (answers[i]) all = {all.value | asked_[i].value, all.mask | asked_[i].mask};
+    if (answers[i] == true) all = {all.value | asked_[i].value, all.mask | asked_[i].mask};
   }
   std::string is;
   std::string is_not;
   for (std::size_t i = 0; i < asked_.size(); ++i) {
-    const bool follows = (!answers[i] && !meet(all, asked_[i])) || [&] {
+    const bool follows = !answers[i] || (!*answers[i] && !meet(all, asked_[i])) || [&] {
       for (std::size_t j = 0; j < asked_.size(); ++j) {
         if (i == j || answers[i] != answers[j]) continue;
-        if (answers[i] ? is_part(asked_[j], asked_[i]) : is_part(asked_[i], asked_[j])) return true;
+        if (*answers[i] ? is_part(asked_[j], asked_[i]) : is_part(asked_[i], asked_[j])) return true;
       }
       return false;
     }();
     if (follows) continue;
-    std::string& text = answers[i] ? is : is_not;
-    text += (text.empty() ? "" : answers[i] ? " and " : " or ") + hex(asked_[i].value, asked_[i].mask);
+    std::string& text = *answers[i] ? is : is_not;
+    text += (text.empty() ? "" : *answers[i] ? " and " : " or ") + hex(asked_[i].value, asked_[i].mask);
   }
   if (is.empty()) return is_not.empty() ? "" : "any but " + is_not;
   return is_not.empty() ? is : is + " but not " + is_not;
 }
 
 Value Universe::mark_class(std::uint32_t mark) const {
-  std::vector<bool> answers;
-  for (const Bits& bits : asked_) answers.push_back((mark & bits.mask) == bits.value);
-  return static_cast<Value>(std::ranges::find(answers_, answers) - answers_.begin());
+  return static_cast<Value>(std::ranges::find(answers_, answers_of(mark)) - answers_.begin());
 }
 
-Intervals Universe::marks_with(std::uint32_t value, std::uint32_t mask) const {
+Intervals Universe::marks_with(const MarkChange& made, std::uint32_t value, std::uint32_t mask) const {
   Intervals all;
   for (std::size_t i = 0; i < marks.size(); ++i) {
-    if ((marks[i].example & mask) == value) all.push_back({i, i});
+    if ((made.of(marks[i]) & mask) == value) all.push_back({i, i});
   }
   return normal(std::move(all));
+}
+
+// Takes the answers of one class, less each without which they still hold for none but these: first those that say
+// most, which are yes about many bits; then the same of the classes that are left.
+std::vector<std::string> Universe::mark_words(std::span<const Interval> classes) const {
+  constexpr std::size_t most_asked = 64;  // each costs a look at all classes
+  std::vector<std::string> words;
+  std::vector<bool> others(marks.size(), true), left(marks.size(), false);
+  for (const Interval& each : classes) {
+    for (auto i = static_cast<std::size_t>(each.first); i <= each.last; ++i) {
+      others[i] = false;
+      left[i] = true;
+    }
+  }
+  const auto hold_for = [&](const Answers& answers, const Answers& of) {
+    return std::ranges::equal(answers, of, [](auto one, auto other) { return !one || one == other; });
+  };
+  std::vector<std::size_t> in_order(asked_.size() <= most_asked ? asked_.size() : 0);
+  std::iota(in_order.begin(), in_order.end(), std::size_t{0});
+  for (std::size_t i = 0; i < marks.size(); ++i) {
+    if (!left[i]) continue;
+    Answers answers = answers_[i];
+    std::ranges::stable_sort(in_order, std::greater<>(),
+                             [&](std::size_t j) { return std::pair(answers[j], std::popcount(asked_[j].mask)); });
+    for (const std::size_t j : in_order) {
+      const auto before = std::exchange(answers[j], std::nullopt);
+      for (std::size_t k = 0; k < marks.size() && !answers[j]; ++k) {
+        if (others[k] && hold_for(answers, answers_[k])) answers[j] = before;
+      }
+    }
+    for (std::size_t k = 0; k < marks.size(); ++k) left[k] = left[k] && !hold_for(answers, answers_[k]);
+    words.push_back(words_of(answers));
+  }
+  return words;
 }
 
 Intervals Universe::cgroups_within(const std::string& path) const {
@@ -336,7 +366,7 @@ Packet Universe::packet_with_ports(const Point& point) const {
     if (cgroups.size() > 1) packet.cgroup = cgroups[static_cast<std::size_t>(of(Field::cgroup))];
   }
   packet.interface = interfaces[static_cast<std::size_t>(of(Field::interface))];
-  packet.mark = marks[static_cast<std::size_t>(of(Field::mark))].example;
+  packet.mark = marks[static_cast<std::size_t>(of(Field::mark))];
   return packet;
 }
 

@@ -48,11 +48,16 @@ using Box = std::array<Sets::Id, field_count>;  // the product of these sets
 // Of a box of one family.
 [[nodiscard]] Family family_of(const Sets& sets, const Box& box);
 
-// Marks that no rule, and nothing that rules make of them, tells apart.
-struct MarkClass {
-  std::uint32_t example = 0;
-  double count = 0;
-  std::string text;  // "0x539", "0x1/0x1 but not 0x5", "any but 0x539"; empty: all marks
+// What rules have made of the mark that a packet set out with. `own`: see PacketAtHook::own_bits.
+struct MarkChange {
+  std::uint32_t own = ~0U;
+  std::uint32_t others = 0;  // these bits; of the packet's own, which are inverted
+  [[nodiscard]] std::uint32_t of(std::uint32_t mark) const { return (mark & own) ^ others; }
+  void set(std::uint32_t value, std::uint32_t mask) {
+    own &= ~mask;
+    others = (others & ~mask) ^ value;
+  }
+  friend auto operator<=>(const MarkChange&, const MarkChange&) = default;
 };
 
 // All packets of one question. Two sides of a comparison share one.
@@ -69,13 +74,16 @@ class Universe {
 
   std::vector<std::string> interfaces{""};  // "": not bound
   std::vector<std::string> cgroups{""};     // "": in none that a rule asks for
-  std::vector<MarkClass> marks;
+  std::vector<std::uint32_t> marks;  // one of each class that nothing tells apart: no rule, nor what rules make of them
   bool marks_known = true;  // false: they are too many to tell apart: rules that ask for one cannot be followed
 
   [[nodiscard]] Value mark_class(std::uint32_t mark) const;
-  // Returns the classes of marks of which these bits are so, and the cgroups that are within the path.
-  [[nodiscard]] Intervals marks_with(std::uint32_t value, std::uint32_t mask) const;
+  // Returns the classes of marks of which these bits are so after that change, and the cgroups that are within the
+  // path.
+  [[nodiscard]] Intervals marks_with(const MarkChange& made, std::uint32_t value, std::uint32_t mask) const;
   [[nodiscard]] Intervals cgroups_within(const std::string& path) const;
+  // Returns the words of classes of marks, as few as hold for these alone: "0x2/0x2" of all in which that bit is set.
+  [[nodiscard]] std::vector<std::string> mark_words(std::span<const Interval> classes) const;
 
  private:
   struct Bits {
@@ -83,10 +91,12 @@ class Universe {
     std::uint32_t mask;
   };
   void part_values(std::span<const std::span<const Live>> lives, std::span<const PodView* const> pods);
-  [[nodiscard]] std::string words_of(const std::vector<bool>& answers) const;
+  using Answers = std::vector<std::optional<bool>>;  // to asked_; nothing: either
+  [[nodiscard]] Answers answers_of(std::uint32_t mark) const;
+  [[nodiscard]] std::string words_of(const Answers& answers) const;
 
   std::vector<Bits> asked_;  // what is asked of marks: mark & mask == value
-  std::vector<std::vector<bool>> answers_;
+  std::vector<Answers> answers_;
 };
 
 [[nodiscard]] Value value_of(const Address& address);

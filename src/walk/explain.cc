@@ -65,7 +65,7 @@ std::optional<Outcome> without_source(const Packet& packet, const Packet& asked,
                                       Observer* observer) {
   if (packet.source || asked.direction != Direction::out || asked.destination->family != Family::ipv4) return {};
   const Address& to = *asked.destination;
-  const RouteLookup way = route(pod, {to, {}, asked.mark, "lo", asked.interface, observer});
+  const RouteLookup way = route(pod, {to, {}, asked.mark, ~0U, "lo", asked.interface, observer});
   if (way.kind != RouteLookup::Kind::by_rule || is_local(pod, to, observer)) return {};
   if (observer != nullptr) observer->protocol();
   if (asked.protocol != Protocol::tcp) return {};
@@ -177,7 +177,7 @@ Packet filled_in(Packet packet, const PodView& pod, Observer* observer = nullptr
   }
   if (observer != nullptr) observer->source();
   if (!packet.source) {
-    const RouteLookup way = route(pod, {destination, {}, packet.mark, "lo", packet.interface, observer});
+    const RouteLookup way = route(pod, {destination, {}, packet.mark, ~0U, "lo", packet.interface, observer});
     if (way.exists()) packet.source = source_for(pod, way, destination, observer);
     const bool may_be_itself = way.kind == RouteLookup::Kind::unicast || (way.route != nullptr && way.route->source);
     if (may_be_itself && packet.source)  // see possibilities()
@@ -191,7 +191,7 @@ Packet filled_in(Packet packet, const PodView& pod, Observer* observer = nullptr
 // hop first (fib_select_path, then fib_result_prefsrc).
 Packet with_source_of_hop(Packet packet, const PodView& pod, Forks& forks) {
   const Address& destination = *packet.destination;
-  RouteLookup way = route(pod, {destination, {}, packet.mark, "lo", packet.interface});
+  RouteLookup way = route(pod, {destination, {}, packet.mark, 0, "lo", packet.interface});
   if (!way.has_hops() || !packet.interface.empty()) return packet;
   const bool is_one = std::ranges::all_of(way.route->other_devices, [&](const std::string& device) {
     RouteLookup by_device = way;

@@ -6,9 +6,20 @@
 #include <algorithm>
 
 namespace sidetrack {
+namespace {
+
+void keep_marks(PacketState& packet, std::uint32_t bits) {
+  packet.now.mark &= bits;
+  packet.now.own_bits &= bits;
+  if (packet.now.connmark) *packet.now.connmark &= bits;
+  for (PacketState& request : packet.request) keep_marks(request, bits);
+}
+
+}  // namespace
 
 std::optional<std::size_t> Forks::choose(Fork fork, ChoiceState choice_state) {
   if (at_ < again_) return made_[at_++].taken;
+  keep_marks(choice_state.packet, asked_marks_);
   if (std::ranges::find(seen_, choice_state) != seen_.end()) return {};
   seen_.push_back(std::move(choice_state));
   made_.push_back(std::move(fork));

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What is unknown about a packet's way is chosen; the way is walked again until every choice was made.
 //
-//   Forks forks;
+//   Forks forks(asked_marks);
 //   do walk(forks); while (forks.next());
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -34,6 +35,9 @@ struct Fork {
 
 class Forks {
  public:
+  // `asked_marks`: the bits of marks that anything asks for; walks that differ in others are alike.
+  explicit Forks(std::uint32_t asked_marks) : asked_marks_(asked_marks) {}
+
   // Which option this walk takes: the first one, until `next`. Nothing: a walk has stood there before, so that this one
   // need not go on.
   std::optional<std::size_t> choose(Fork fork, ChoiceState choice_state);
@@ -53,6 +57,7 @@ class Forks {
   [[nodiscard]] const std::vector<Fork>& made() const { return made_; }
 
  private:
+  std::uint32_t asked_marks_;
   std::vector<Fork> made_;
   std::size_t again_ = 0;  // so many of them are to be made as before
   std::size_t at_ = 0;

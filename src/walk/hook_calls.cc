@@ -88,6 +88,12 @@ std::vector<Call> nat_chains_at(std::span<const Live> live, Family family, Hook 
   });
 }
 
+std::uint32_t marks_asked_by(const Match& match) {
+  if (const auto* mark = std::get_if<MarkMatch>(&match)) return mark->mask;
+  if (const auto* mark = std::get_if<ConnmarkMatch>(&match)) return mark->mask;
+  return (reads(match) & (facts::mark | facts::connmark)) == facts::none ? 0 : ~0U;
+}
+
 }  // namespace
 
 FamilyRules::FamilyRules(std::span<const Live> live, Family family) : live_(live), family_(family) {
@@ -101,9 +107,10 @@ FamilyRules::FamilyRules(std::span<const Live> live, Family family) : live_(live
       for (const LiveRule& live_rule : chain.rules) {
         if (!live_rule.rule.families.contains(family)) continue;
         tracking_ = std::max(tracking_, needed_by(live_rule.rule));
-        ask_flags_ = ask_flags_ || std::ranges::any_of(live_rule.rule.matches, [](const Match& match) {
-                       return (reads(match) & facts::flags) != 0;
-                     });
+        for (const Match& match : live_rule.rule.matches) {
+          ask_flags_ = ask_flags_ || (reads(match) & facts::flags) != 0;
+          asked_marks_ |= marks_asked_by(match);
+        }
       }
     }
   }

@@ -39,6 +39,8 @@ class FamilyRules {
   [[nodiscard]] bool mark_connections() const { return mark_connections_; }
   // Whether any rule asks for the flags of TCP, by which later answers differ from the first one.
   [[nodiscard]] bool ask_flags() const { return ask_flags_; }
+  // The bits of marks, of packets and of connections, that rules ask for.
+  [[nodiscard]] std::uint32_t asked_marks() const { return asked_marks_; }
   // Whether the kernel tracks connections: only while a rule is there that needs it (nf_ct_netns_get). Unknown: one may
   // be among those that are not understood.
   enum class Tracking : std::uint8_t { no, unknown, yes };
@@ -58,6 +60,7 @@ class FamilyRules {
   bool of_devices_ = false;         // some are called for one device alone
   bool mark_connections_ = false;
   bool ask_flags_ = false;
+  std::uint32_t asked_marks_ = 0;
   Tracking tracking_ = Tracking::no;
   std::map<std::pair<Hook, std::string>, std::vector<Call>> at_;
   std::map<Hook, std::vector<Call>> of_nat_;

@@ -49,8 +49,8 @@ struct WalkState : PacketState {
   std::vector<std::size_t> capture;       // the steps of the trace that took the packet
   std::vector<std::size_t> left_alone;    // RETURN and ACCEPT
   std::vector<std::size_t> zoned;         // the rule that chose the zone, if one did
-  bool mark_written = false;              // by a rule, be it to what it was
-  bool has_own_mark = true;               // it set out with the mark of the packet that is asked about
+  std::vector<SetMark> marked;            // what rules did to the mark since PacketWalk::watch_mark()
+  bool mark_restored = false;             // since then, from that of the connection
   std::optional<std::uint8_t> discovery;  // it looks for a neighbour itself: its ICMPv6 type
   bool seen = false;                      // another walk went on from here: this one has no outcome of its own
 

@@ -278,7 +278,7 @@ PacketWalk PacketWalk::answer_to(const Outcome& outcome, AnswerPlace place) cons
   const bool keeps_mark = by_socket ? is_tcp && pod_.tcp_fwmark_accept : pod_.fwmark_reflect.contains(packet_.family);
   if (lands && keeps_mark) answer.mark = packet_.now.mark;
   PacketWalk walk(answer, context_, this);
-  walk.packet_.has_own_mark = lands && keeps_mark && packet_.has_own_mark && packet_.now.mark == asked_.mark;
+  if (lands && keeps_mark) walk.packet_.now.own_bits = packet_.now.own_bits;
   walk.packet_.now.source = packet_.now.destination;
   walk.packet_.now.destination = packet_.now.source;
   walk.packet_.now.connection = packet_.now.connection;

@@ -46,10 +46,13 @@ bool PacketWalk::calls(Hook at, const std::string& device) {
 }
 
 ChainResult PacketWalk::rules(const Call& call, Hook at) {
-  const std::uint32_t mark = packet_.now.mark;
+  const MarkBefore before = watch_mark();
   const ChainResult passed = ask(call.base);
   if (passed == ChainResult::gone || at != Hook::output) return passed;
-  if (call.base.chain->hook->type != ChainType::route || packet_.now.mark == mark) return passed;
+  if (call.base.chain->hook->type != ChainType::route) return passed;
+  // For all packets at once it is asked whether the mark is another one only where that makes a difference.
+  if (observer() != nullptr && look_up("lo", asked_.interface) == way_) return passed;
+  if (has_mark_of(before)) return passed;
   return reroute(fmt::format("the mark is now {}", packet_.now.mark)) ? passed : ChainResult::gone;
 }
 
@@ -106,10 +109,10 @@ bool PacketWalk::nat(Hook at) {
     if (decided) return not_asked(at, "nat has already decided about this connection in OUTPUT");
     decided = true;
     const auto chain = [&](const Call& call) { return ask(call.base); };
-    const std::uint32_t mark = packet_.now.mark;
+    const MarkBefore unmarked = watch_mark();
     const bool gone = in_order(rules_.of_nat(at), chain) == ChainResult::gone;
     // Where a rule translates, connections are tracked; here one may do something else.
-    if (rules_.tracking() == FamilyRules::Tracking::unknown && !packet_.seen && (gone || packet_.now.mark != mark)) {
+    if (rules_.tracking() == FamilyRules::Tracking::unknown && !packet_.seen && (gone || !has_mark_of(unmarked))) {
       packet_.not_known(
           "whether the kernel tracks connections: it asks nat only then, and no rule that is understood needs it",
           "whether connections are tracked");
@@ -137,10 +140,26 @@ bool PacketWalk::not_asked(Hook at, const char* because) {
 }
 
 ChainResult PacketWalk::ask(const BaseChain& base) {
-  packet_.mark_written = false;
-  const ChainResult passed = walk_chain(packet_, pod_, base, rules_.chains(*base.live), context_.forks);
-  if (packet_.mark_written && observer() != nullptr) observer()->mark();
-  return passed;
+  return walk_chain(packet_, pod_, base, rules_.chains(*base.live), context_.forks);
+}
+
+PacketWalk::MarkBefore PacketWalk::watch_mark() {
+  packet_.marked.clear();
+  packet_.mark_restored = false;
+  return {packet_.now.mark, packet_.now.own_bits};
+}
+
+bool PacketWalk::has_mark_of(const MarkBefore& before) {
+  std::uint32_t asked = 0;
+  const bool is_each_of_its_own = std::ranges::all_of(
+      packet_.marked, [&](const SetMark& set) { return (std::exchange(asked, asked | set.mask) & set.mask) == 0; });
+  if (observer() != nullptr && (packet_.mark_restored || !is_each_of_its_own)) {
+    observer()->mark();
+  } else if (observer() != nullptr) {
+    for (const SetMark& set : packet_.marked)
+      observer()->mark(before.mark, before.own_bits, set.mark & set.mask, set.mask);
+  }
+  return packet_.now.mark == before.mark;
 }
 
 }  // namespace sidetrack

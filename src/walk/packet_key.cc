@@ -18,8 +18,8 @@ bool PacketWalk::checkpoint(std::optional<Hook> at, const Call* after) {
   if (observer() == nullptr || context_.forks.any()) return true;
   StateKey key;
   const PacketWalk* asked = this;  // the walk of what is asked about
-  for (; asked->outer_ != nullptr; asked = asked->outer_) asked->outer_->add_to(key);
-  add_to(key);
+  while (asked->outer_ != nullptr) asked = asked->outer_;
+  for (const PacketWalk* each = this; each != nullptr; each = each->outer_) each->add_to(key, asked->asked_.mark);
   key.add(at);
   if (after != nullptr) key.add_all(after->kind, after->base.chain);
   const bool of_first = asked != this && !asked->has_ended_;  // what it notes is the other's only if it is the end
@@ -32,28 +32,30 @@ bool PacketWalk::checkpoint(std::optional<Hook> at, const Call* after) {
   return !context_.known;
 }
 
-void PacketWalk::add_to(StateKey& key) const {
+// Adds the bits that are asked for.
+void PacketWalk::add_mark(StateKey& key, std::uint32_t own_mark) const {
+  const PacketAtHook& now = packet_.now;
+  key.add_all(now.own_bits & context_.asked_marks, (now.mark ^ (own_mark & now.own_bits)) & context_.asked_marks);
+}
+
+void PacketWalk::add_to(StateKey& key, std::uint32_t own_mark) const {
   const PacketAtHook& now = packet_.now;
   key.add_all(asked_.direction, asked_.state, now.answer, has_ended_, packet_.original, packet_.transparent,
               packet_.zone, packet_.zone_apart);
   add_rule(key, packet_.capture);
   key.add_all(now.connection.destination, now.connection.source, now.source, now.destination, now.ephemeral_ports.first,
-              now.ephemeral_ports.last, now.source_known, now.untracked, now.connmark);
+              now.ephemeral_ports.last, now.source_known, now.untracked,
+              now.connmark.value_or(0) & context_.asked_marks, now.connmark.has_value());
   const bool is_answer = asked_.state == ConnectionState::reply;
-  const bool own_mark = packet_.has_own_mark && now.mark == asked_.mark;
-  const auto add_mark = [&] {
-    key.add(own_mark);
-    if (!own_mark) key.add(now.mark);
-  };
   if (has_ended_) {
-    if (pod_.tcp_fwmark_accept || !pod_.fwmark_reflect.empty()) add_mark();
+    if (pod_.tcp_fwmark_accept || !pod_.fwmark_reflect.empty()) add_mark(key, own_mark);
     key.add(packet_.meets_state);
     // A later packet comes in by it again; of what goes out the observer hears of it.
     if (packet_.meets_state && asked_.direction == Direction::in) key.add(asked_.interface);
     return add(key, packet_.trace.outcome);
   }
   if (is_answer || asked_.direction == Direction::in) key.add(asked_.interface);  // else the observer hears of it
-  add_mark();
+  add_mark(key, own_mark);
   key.add_all(now.in, now.out, now.owner.has_value(), now.owner_known, now.tracked, packet_.by_lo, packet_.meets_state,
               packet_.destination_decided, packet_.source_decided, packet_.first.has_value());
   if (packet_.first) add(key, *packet_.first);

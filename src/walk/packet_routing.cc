@@ -82,7 +82,7 @@ bool PacketWalk::reroute(const std::string& because) {
 RouteLookup PacketWalk::look_up(const std::string& in, const std::string& bound, bool with_source) const {
   const PacketAtHook& now = packet_.now;
   const bool as_asked = asked_.direction != Direction::in && asked_.state != ConnectionState::reply;
-  RouteKey key{now.destination.address, {}, now.mark, in, bound, observer(), as_asked};
+  RouteKey key{now.destination.address, {}, now.mark, now.own_bits, in, bound, observer(), as_asked};
   if (with_source) key.source = now.source.address;
   return route(pod_, key);
 }

@@ -35,8 +35,9 @@ bool PacketWalk::takes_source() {
 
   const Address& source = now.source.address;
   const std::uint32_t mark = by_mark ? now.mark : 0;
+  const std::uint32_t own_bits = by_mark ? now.own_bits : 0;
   const std::string& way = way_.stays() ? "lo" : way_.device;
-  const RouteLookup back = route(pod_, {source, now.destination.address, mark, way, "", observer(), false, by_mark});
+  const RouteLookup back = route(pod_, {source, now.destination.address, mark, own_bits, way, "", observer(), false});
   const auto drop = [&](std::string because) {
     packet_.drop(std::move(because));
     return false;

@@ -15,17 +15,34 @@ namespace {
 
 constexpr std::size_t usual_steps = 24;  // of packets that are followed by the thousand
 
+// Returns all bits if routing again may find another way whatever the mark has become.
+std::uint32_t marks_asked_by(const PodView& pod) {
+  std::uint32_t bits = 0;
+  for (const PolicyRule& rule : pod.rules) {
+    const bool asks_more = rule.from || !rule.in.empty() || !rule.out.empty() || !rule.more.empty();
+    bits |= asks_more ? ~0U : rule.mask;
+  }
+  return bits;
+}
+
 }  // namespace
+
+WalkContext::WalkContext(const PodView& pod_, FamilyRules& rules_, Observer* observer_)
+    : pod(pod_),
+      rules(rules_),
+      observer(observer_),
+      asked_marks(rules.asked_marks() | marks_asked_by(pod)),
+      forks(asked_marks) {}
 
 PacketWalk::PacketWalk(const Packet& asked, WalkContext& context, const PacketWalk* outer)
     : context_(context), pod_(context.pod), rules_(context.rules), outer_(outer), asked_(asked) {
-  packet_.has_own_mark = asked.state != ConnectionState::reply;
   packet_.family = asked_.destination->family;
   packet_.trace.packet = asked_;
   packet_.now.protocol = asked_.protocol;
   packet_.now.source = {*asked_.source, asked_.source_port, context_.source, Origin::source};
   packet_.now.destination = {*asked_.destination, asked_.destination_port, context_.destination, Origin::destination};
   packet_.now.mark = asked_.mark;
+  if (context_.observer != nullptr && asked.state != ConnectionState::reply) packet_.now.own_bits = ~0U;
   packet_.now.owner = asked_.owner;
   packet_.now.cgroup = asked_.cgroup;
   packet_.now.state = asked_.state;

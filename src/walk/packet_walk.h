@@ -22,11 +22,11 @@ class StateKey;
 
 // What all walks that answer one question have in common.
 struct WalkContext {
-  WalkContext(const PodView& pod_, FamilyRules& rules_, Observer* observer_)
-      : pod(pod_), rules(rules_), observer(observer_) {}
+  WalkContext(const PodView& pod_, FamilyRules& rules_, Observer* observer_);
   const PodView& pod;
   FamilyRules& rules;
   Observer* observer;
+  std::uint32_t asked_marks;  // the bits of marks that rules or policy rules ask for
   Forks forks;
   bool source_chosen = true;       // by the sender, before the first route is looked up
   Origin source = Origin::source;  // of the addresses, with what was left out filled in
@@ -121,6 +121,13 @@ class PacketWalk {
   bool nat(Hook at);
   bool not_asked(Hook at, const char* because);
   ChainResult ask(const BaseChain& base);
+  // Tells whether rules that are asked after watch_mark() leave the mark as it was, or set it to that.
+  struct MarkBefore {
+    std::uint32_t mark;
+    std::uint32_t own_bits;
+  };
+  MarkBefore watch_mark();
+  bool has_mark_of(const MarkBefore& before);
 
   // ---- packet_connection.cc: what the kernel knows of the connection
   void conntrack();
@@ -159,7 +166,8 @@ class PacketWalk {
   // not be followed.
   bool checkpoint(std::optional<Hook> at, const Call* after = nullptr);
   // What of this walk decides about the rest of it, or of those that it waits for.
-  void add_to(StateKey& key) const;
+  void add_to(StateKey& key, std::uint32_t own_mark) const;
+  void add_mark(StateKey& key, std::uint32_t own_mark) const;
   void add_rule(StateKey& key, const std::vector<std::size_t>& reasons) const;
 
   WalkContext& context_;

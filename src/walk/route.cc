@@ -48,8 +48,8 @@ const Route* longest(const PodView& pod, std::uint32_t table, const RouteKey& ke
 
 // fib_rule_match, fib4_rule_match, fib6_rule_match. A source that is not chosen yet is 0.0.0.0 there.
 Truth truth(const PolicyRule& rule, const RouteKey& key) {
-  if (key.observer != nullptr && key.mark_of_packet && rule.mask != 0)
-    key.observer->mark(key.mark, rule.mark & rule.mask, rule.mask);
+  if (key.observer != nullptr && rule.mask != 0)
+    key.observer->mark(key.mark, key.own_bits, rule.mark & rule.mask, rule.mask);
   if (key.observer != nullptr && (!rule.in.empty() || !rule.out.empty())) key.observer->interface();
   const Address source = key.source.value_or(Address::any(key.destination.family));
   const bool no = (rule.from && !contains(*rule.from, source, key.observer)) ||
@@ -130,7 +130,7 @@ void RouteKey::ask_bound() const {
 
 bool is_local(const PodView& pod, const Address& address, Observer* observer) {
   if (is_own(pod, address, observer)) return true;
-  const Route* route = longest(pod, local_table, {address, {}, 0, "lo", "", observer});
+  const Route* route = longest(pod, local_table, {address, {}, 0, 0, "lo", "", observer});
   return route != nullptr && route->kind == Route::Kind::local;
 }
 

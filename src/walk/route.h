@@ -16,11 +16,11 @@ struct RouteKey {
   Address destination;
   std::optional<Address> source;  // nothing: not chosen yet
   std::uint32_t mark = 0;
-  std::string in = "lo";  // lo: it is sent here
-  std::string bound;      // the interface that the socket is bound to, or empty: no route by another one counts
+  std::uint32_t own_bits = 0;  // see PacketAtHook
+  std::string in = "lo";       // lo: it is sent here
+  std::string bound;           // the interface that the socket is bound to, or empty: no route by another one counts
   Observer* observer = nullptr;
   bool bound_as_asked = true;  // it is that of the packet that was asked about: the observer hears of it
-  bool mark_of_packet = true;  // likewise
 
   void ask_bound() const;
 };

@@ -443,8 +443,8 @@ class RuleWalk {
     if (is_own(nat)) {  // masquerade
       const PacketAtHook& now = packet_.now;
       const Address& to = now.destination.address;
-      RouteLookup way =
-          route(pod_, {to, now.source.address, now.mark, now.in.empty() ? "lo" : now.in, "", now.observer});
+      const std::string in = now.in.empty() ? "lo" : now.in;
+      RouteLookup way = route(pod_, {to, now.source.address, now.mark, now.own_bits, in, "", now.observer});
       if (way.kind != RouteLookup::Kind::unicast || way.device != now.out) way = {RouteLookup::Kind::unicast, now.out};
       if (const auto own = masquerading(pod_, way, to, now.observer)) {
         made.after = with_address(made.after, *own);
@@ -518,8 +518,7 @@ class RuleWalk {
     if (!has_socket || packet_.first->transparent) {
       packet_.transparent = has_socket ? packet_.first->transparent_port : tproxy.port;
     }
-    packet_.now.mark = (packet_.now.mark & ~tproxy.mask) ^ tproxy.mark;
-    packet_.mark_written = true;
+    packet_.now.set_mark(tproxy.mark, tproxy.mask);
     packet_.now.owner_known = false;  // it has that socket now
     say(place, Step::Kind::decided, [&] {
       return has_socket ? fmt::format("given to the socket of its connection, marked {}", packet_.now.mark)
@@ -530,8 +529,8 @@ class RuleWalk {
   }
 
   std::optional<Ended> apply(const SetMark& set, const LiveChain&, const LiveRule&, std::size_t place) {
-    packet_.now.mark = (packet_.now.mark & ~set.mask) ^ set.mark;
-    packet_.mark_written = true;
+    packet_.now.set_mark(set.mark, set.mask);
+    packet_.marked.push_back(set);
     say(place, Step::Kind::matched, [&] { return fmt::format("marked {}", packet_.now.mark); });
     return {};
   }
@@ -551,8 +550,8 @@ class RuleWalk {
       packet_.now.connmark = packet_.now.mark;
       say(place, Step::Kind::matched, [&] { return fmt::format("its connection is marked {}", packet_.now.mark); });
     } else {
-      packet_.now.mark = *packet_.now.connmark;
-      packet_.mark_written = true;
+      packet_.now.set_mark(*packet_.now.connmark, ~0U);
+      packet_.mark_restored = true;
       say(place, Step::Kind::matched, [&] { return fmt::format("marked {}, as its connection is", packet_.now.mark); });
     }
     return {};

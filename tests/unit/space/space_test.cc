@@ -367,9 +367,33 @@ TEST(Universe, NamesMarksApart) {
   push(side, Table::filter, "OUTPUT", {MarkMatch{5, ~0U, false}}, Verdict::accept);
   push(side, Table::filter, "INPUT", {MarkMatch{1, 1, false}}, Verdict::drop);
   Regions regions({std::move(side)});
-  std::vector<std::string> names;
-  for (const MarkClass& one : regions.universe().marks) names.push_back(one.text);
-  EXPECT_THAT(names, ::testing::UnorderedElementsAre("0x5", "0x1/0x1 but not 0x5", "any but 0x1/0x1"));
+  const auto names = [&](std::initializer_list<std::uint32_t> marks) {
+    Intervals classes;
+    for (const std::uint32_t mark : marks) {
+      const Value one = regions.universe().mark_class(mark);
+      classes.push_back({one, one});
+    }
+    return fmt::format("{}", fmt::join(regions.universe().mark_words(normal(std::move(classes))), ", "));
+  };
+  EXPECT_EQ(names({5}), "0x5");
+  EXPECT_EQ(names({1}), "0x1/0x1 but not 0x5");
+  EXPECT_EQ(names({0}), "any but 0x1/0x1");
+  EXPECT_EQ(names({1, 5}), "0x1/0x1");
+  EXPECT_EQ(names({0, 1}), "any but 0x5");
+}
+
+// Of many classes few words, where few hold for all of them.
+TEST(Universe, NamesBitsOfMarksInFewWords) {
+  Side side = side_of("-m NONE --ip-families ipv4", BackendKind::iptables_legacy);
+  std::vector<std::pair<std::vector<Match>, Target>> rules;
+  for (std::uint32_t bit = 1; bit < 1U << 10; bit <<= 1) rules.push_back({{MarkMatch{bit, bit, false}}, Verdict::drop});
+  side.live.front().chains.push_back(chain(Family::ipv4, Table::filter, "OUTPUT", false, rules));
+  const Regions regions({std::move(side)});
+  const Universe& universe = regions.universe();
+  ASSERT_EQ(universe.marks.size(), 1024U);
+  EXPECT_THAT(universe.mark_words(universe.marks_with({}, 4, 4)), ::testing::ElementsAre("0x4/0x4"));
+  EXPECT_THAT(universe.mark_words(universe.marks_with({}, 0, 4)), ::testing::ElementsAre("any but 0x4/0x4"));
+  EXPECT_THAT(universe.mark_words(universe.marks_with({}, 1, 5)), ::testing::ElementsAre("0x1/0x1 but not 0x4/0x4"));
 }
 
 TEST(Map, SaysWhichRouteCannotBeKnown) {
@@ -886,6 +910,103 @@ TEST(Space, VeryManyMarksThatAreNotKnownAreRefused) {
     FAIL();
   } catch (const TooManyRegions& error) {
     EXPECT_THAT(error.what(), HasSubstr("101 rules ask for marks"));
+  }
+}
+
+// Rules that set one bit of the mark each, by the port: what they leave as it is may be anything.
+Side side_with_bits(std::uint32_t bits, bool are_asked) {
+  Side side = side_of("-i * -b * --ip-families ipv4", BackendKind::iptables_legacy);
+  std::vector<std::pair<std::vector<Match>, Target>> set;
+  std::vector<std::pair<std::vector<Match>, Target>> asked;
+  for (std::uint32_t i = 0; i < bits; ++i) {
+    const auto port = static_cast<std::uint16_t>(1000 + i);
+    set.push_back({{ProtocolMatch{Protocol::tcp, false}, PortMatch{End::destination, {{port, port}}, false}},
+                   SetMark{1U << i, 1U << i}});
+    asked.push_back({{MarkMatch{1U << i, 1U << i, false}}, Verdict::drop});
+  }
+  side.live.front().chains.push_back(chain(Family::ipv4, Table::mangle, "OUTPUT", false, set));
+  if (are_asked) side.live.front().chains.push_back(chain(Family::ipv4, Table::filter, "OUTPUT", false, asked));
+  return side;
+}
+
+TEST(Regions, OfMarksByBitsAreAsManyAsTheRules) {
+  for (const bool are_asked : {true, false}) {
+    const Side side = side_with_bits(10, are_asked);
+    Regions regions({side});
+    static_cast<void>(regions.of(0));
+    EXPECT_LT(regions.followed(), 5000U);
+    Random random(1);
+    check(side, random, 300);
+  }
+}
+
+// A rule of 30 users, each with a mark that nobody asks for: of replies it is unknown who sends them.
+TEST(Regions, OfMarksThatNobodyAsksForAreNotToldApart) {
+  Side side = side_of("-i * -b * --ip-families ipv4", BackendKind::iptables_legacy);
+  std::vector<std::pair<std::vector<Match>, Target>> rules;
+  for (std::uint32_t i = 0; i < 30; ++i)
+    rules.push_back({{OwnerMatch{OwnerKind::uid, {{1000 + i, 1000 + i}}, false}}, SetMark{i + 1, ~0U}});
+  side.live.front().chains.push_back(chain(Family::ipv4, Table::mangle, "OUTPUT", false, rules));
+  Regions regions({side});
+  EXPECT_EQ(regions.universe().marks.size(), 1U);
+  static_cast<void>(regions.of(0));
+  EXPECT_LT(regions.followed(), 5000U);
+  const Trace trace = explain(packet_of("in tcp :80"), side.pod, side.live);
+  EXPECT_EQ(trace.outcome.kind, Outcome::Kind::lands) << sentence(trace.outcome);
+  Random random(1);
+  check(std::move(side), random, 100);
+}
+
+// Rules that set, save, restore and ask for bits of the mark, and routes by it.
+TEST(Space, RandomBitsOfMarks) {
+  const unsigned sets = amount("SIDETRACK_SPACE_SETS", 4);
+  for (unsigned seed = 0; seed < sets; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    Side side = side_of(random.one_in(2) ? "-i * -b * --ip-families ipv4" : "-m TPROXY -b * --ip-families ipv4",
+                        BackendKind::iptables_legacy);
+    const auto bits = [&] { return static_cast<std::uint32_t>(random.below(8)); };
+    const auto mask = [&] { return random.one_in(4) ? ~0U : 1 + bits(); };
+    const auto target = [&]() -> Target {
+      switch (random.below(6)) {
+        case 0:
+          return Connmark::save;
+        case 1:
+          return Connmark::restore;
+        case 2:
+          return SetConnmark{bits(), mask()};
+        default:
+          return SetMark{bits(), mask()};
+      }
+    };
+    Live& others = side.live.emplace_back();
+    others.backend = BackendKind::iptables_nft;
+    for (const auto& [table, name] : {std::pair(Table::mangle, "PREROUTING"), std::pair(Table::mangle, "OUTPUT"),
+                                      std::pair(Table::filter, "INPUT"), std::pair(Table::filter, "OUTPUT")}) {
+      LiveChain made = chain(Family::ipv4, table, name, false, {});
+      for (std::size_t i = 1 + random.below(4); i-- > 0;) {
+        LiveRule rule = random_rule(random, Family::ipv4, table, name);
+        const std::uint32_t asked = mask();
+        if (random.one_in(2)) rule.rule.matches.emplace_back(MarkMatch{bits() & asked, asked, random.one_in(3)});
+        if (!random.one_in(4)) rule.rule.target = table == Table::mangle ? target() : Target(Verdict::drop);
+        made.rules.push_back(rule);
+      }
+      others.chains.push_back(made);
+    }
+    for (std::size_t i = random.below(3); i-- > 0;) {
+      PolicyRule rule;
+      rule.mask = mask();
+      rule.mark = bits() & rule.mask;
+      rule.table = static_cast<std::uint32_t>(7 + i);
+      side.pod.insert(rule);
+      Route route = side.pod.routes.front();
+      route.table = rule.table;
+      if (random.one_in(2)) route.kind = random.one_in(2) ? Route::Kind::blackhole : Route::Kind::local;
+      if (route.kind != Route::Kind::unicast) route.device = route.kind == Route::Kind::local ? "lo" : "";
+      side.pod.routes.push_back(route);
+    }
+    if (random.one_in(3)) side.pod.tcp_fwmark_accept = true;
+    check(std::move(side), random, 200);
   }
 }
 
