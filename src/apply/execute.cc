@@ -160,10 +160,7 @@ class Executor {
     if (!request_.options->strict || result_.obstacles.empty()) return;
     std::string all;
     for (const Obstacle& obstacle : result_.obstacles) all += "\n  " + text(obstacle);
-    throw Error(ExitCode::differs,
-                "something that Sidetrack must not change keeps traffic from the proxy; nothing was "
-                "changed:" +
-                    all,
+    throw Error(ExitCode::differs, sentence(result_.obstacles) + "; nothing was changed:" + all,
                 "remove it, or leave out --strict");
   }
 

@@ -150,7 +150,8 @@ class Search {
           {found_.empty() ? "rules and routes of other programs" : "more rules and routes of other programs",
            {},
            {},
-           {}});
+           {},
+           false});
     }
     return std::move(found_);
   }
@@ -281,8 +282,11 @@ class Search {
     if (!reasons_.insert(std::move(key)).second) return true;
     const Explained bare = with_fewest_words(*both);
     reasons_.insert(rule);
-    found_.push_back(
-        {std::move(rule), explain_words(bare.packet), sentence(bare.planned.outcome), sentence(bare.there.outcome)});
+    const bool is_elsewhere = !same_place(there, both->planned.outcome);
+    const bool is_certain =
+        there.kind != Outcome::Kind::unknown && (is_elsewhere || there.answers != Outcome::Answers::unknown);
+    found_.push_back({std::move(rule), explain_words(bare.packet), sentence(bare.planned.outcome),
+                      sentence(bare.there.outcome), is_certain});
     return true;
   }
 
@@ -386,6 +390,12 @@ std::string text(const Obstacle& obstacle) {
   }
   return fmt::format("{}: `{}` {}; as requested it {}", obstacle.rule, obstacle.packet, obstacle.instead,
                      obstacle.planned);
+}
+
+std::string sentence(std::span<const Obstacle> obstacles) {
+  const bool is_certain = std::ranges::any_of(obstacles, &Obstacle::is_certain);
+  return fmt::format("something that Sidetrack must not change {} traffic from the proxy",
+                     is_certain ? "keeps" : "may keep");
 }
 
 std::vector<Obstacle> obstacles(const Plan& plan, BackendKind backend, const PodView& pod, std::span<const Live> live) {

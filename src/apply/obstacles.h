@@ -17,12 +17,15 @@ namespace sidetrack {
 // to know.
 struct Obstacle {
   std::string rule;  // "rule 1 of filter OUTPUT: -A OUTPUT -p tcp -j DROP", "the policy of raw OUTPUT: -P OUTPUT DROP"
-  std::string packet;   // in the words of `explain`: "out tcp 192.0.2.1:80 --uid 1000"
-  std::string planned;  // "lands on 127.0.0.1:15001 (Envoy outbound); …"
-  std::string instead;  // "dropped by …"
+  std::string packet;      // in the words of `explain`: "out tcp 192.0.2.1:80 --uid 1000"
+  std::string planned;     // "lands on 127.0.0.1:15001 (Envoy outbound); …"
+  std::string instead;     // "dropped by …"
+  bool is_certain = true;  // false: it is unknown what becomes of the packet, or of the replies
   [[nodiscard]] bool is_unknown() const { return packet.empty(); }
 };
 [[nodiscard]] std::string text(const Obstacle& obstacle);  // one line
+// Returns "something that Sidetrack must not change keeps traffic from the proxy", or "may keep".
+[[nodiscard]] std::string sentence(std::span<const Obstacle> obstacles);
 
 // Compares all packets that the plan alone captures with what becomes of them by `live`, which is what is there or
 // after_apply(). Returns one obstacle for each place that decides otherwise, with a packet of which explain() says the

@@ -86,13 +86,7 @@ std::string verified(const PodDiff& pod_diff, std::string_view options) {
     const std::string through = pod_diff.backend ? fmt::format(", through {}", name(*pod_diff.backend)) : "";
     return "rules and routes are as requested" + through;
   }
-  if (pod_diff.equal() && std::ranges::all_of(pod_diff.obstacles, &Obstacle::is_unknown))
-    return "the rules and routes are as requested, but it is unknown whether other programs keep traffic from the "
-           "proxy";
-  if (pod_diff.equal()) {
-    return "the rules and routes are as requested, but something that Sidetrack must not change keeps traffic from "
-           "the proxy";
-  }
+  if (pod_diff.equal()) return "the rules and routes are as requested, but " + sentence(pod_diff.obstacles);
   const std::string what = "the pod differs from the requested rules; ";
   if (!pod_diff.refusal.empty()) return what + "'sidetrack apply' would refuse to change that";
   return what + fmt::format("'sidetrack apply' with {} would install them", options);

@@ -83,10 +83,10 @@ TEST(Sentences, OfVerify) {
   EXPECT_EQ(verified(pod_diff), "rules and routes are as requested");
   pod_diff.backend = by_iptables_nft;
   EXPECT_EQ(verified(pod_diff), "rules and routes are as requested, through iptables-nft");
-  pod_diff.obstacles = {{"many rules", "", "", ""}};
-  EXPECT_EQ(
-      verified(pod_diff),
-      "the rules and routes are as requested, but it is unknown whether other programs keep traffic from the proxy");
+  pod_diff.obstacles = {{"many rules", "", "", "", false}};
+  EXPECT_EQ(verified(pod_diff),
+            "the rules and routes are as requested, but something that Sidetrack must not change may keep traffic from "
+            "the proxy");
   pod_diff.obstacles.push_back({"rule 1 of filter OUTPUT", "out tcp :80", "lands", "dropped"});
   EXPECT_EQ(
       verified(pod_diff),
