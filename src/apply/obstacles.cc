@@ -339,7 +339,12 @@ class Search {
 
   [[nodiscard]] std::string fault_of_loopback(const Outcome& planned) const {
     const Address& to = planned.at.address;
-    return to.is_loopback() && !is_local(pod_, to) ? fmt::format("lo has no address {}", to.text()) : "";
+    if (!to.is_loopback() || is_local(pod_, to)) return "";
+    RouteKey key;
+    key.destination = to;
+    const RouteLookup way = route(pod_, key);
+    const bool has_own_route = way.route != nullptr && way.route->table == local_table;
+    return has_own_route ? ip_words(*way.route) : fmt::format("lo has no address {}", to.text());
   }
 
   // The policy rule or route by which marked packets do not stay, or by which this one is not sent.

@@ -17,13 +17,14 @@ bool is_of_loopback(const Route& route, const PodView& pod) {
          });
 }
 
-// A route that does not decide whether a packet gets to the proxy.
+// A route that does not decide whether a packet gets to the proxy. In table local there is none but the kernel's.
 bool is_usual(const Route& route, const Plan& plan, const PodView& pod) {
   const bool in_our_table = std::ranges::any_of(plan.routing.local_routes, [&](const Route& ours) {
     return ours.family() == route.family() && ours.table == route.table;
   });
   if (in_our_table) return route.kind == Route::Kind::local;
-  return route.kind == Route::Kind::unicast && (!route.has_hop_by("lo") || is_of_loopback(route, pod));
+  return route.kind == Route::Kind::unicast && route.table != local_table &&
+         (!route.has_hop_by("lo") || is_of_loopback(route, pod));
 }
 
 bool has_family(const PodView& pod, Family family) {
@@ -71,7 +72,7 @@ PodView without_others(PodView pod, const Plan& plan) {
   for (Interface& interface : pod.interfaces) {
     interface.src_valid_mark = false;
     interface.rules_of_frames = {};
-    for (InterfaceAddress& own : interface.addresses) own.is_local = true;
+    for (InterfaceAddress& own : interface.addresses) own.is_local = own.network_is_local = true;
   }
   std::erase_if(pod.routes, [&](const Route& route) { return !is_usual(route, plan, pod); });
   Interface* lo = pod.interface("lo");

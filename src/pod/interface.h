@@ -15,7 +15,8 @@ struct InterfaceAddress {
   bool deprecated = false;  // not for new connections (ip address change … preferred_lft 0)
   // Of IPv4 (ip address add … scope link): who may be told of it. <linux/rtnetlink.h>: rt_scope_t; 0 is universe.
   std::uint8_t scope = 0;
-  bool is_local = true;  // false: the kernel's route was deleted (ip route del local ADDRESS table local)
+  bool is_local = true;          // false: the kernel's route was deleted (ip route del local ADDRESS table local)
+  bool network_is_local = true;  // likewise of IPv4 on lo: ip route del local 127.0.0.0/8 table local
   friend bool operator==(const InterfaceAddress&, const InterfaceAddress&) = default;
 };
 

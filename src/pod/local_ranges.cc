@@ -6,8 +6,8 @@ namespace sidetrack {
 std::vector<AddressRange> own_ranges(const Interface& interface, Family family) {
   std::vector<AddressRange> all;
   for (const InterfaceAddress& own : interface.addresses) {
-    if (own.address.family != family || !own.is_local) continue;
-    const bool whole = interface.name == "lo" && family == Family::ipv4;
+    const bool whole = interface.name == "lo" && family == Family::ipv4 && own.network_is_local;
+    if (own.address.family != family || (!own.is_local && !whole)) continue;
     all.push_back(whole ? AddressRange::prefix(own.address, own.prefix_length) : AddressRange::single(own.address));
   }
   return all;

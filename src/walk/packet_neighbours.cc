@@ -36,7 +36,8 @@ std::vector<Address> possible_neighbours(const PodView& pod, const Interface& in
   }
   for (const Route& each : pod.routes) {
     const bool is_on_link = each.kind == Route::Kind::unicast && !each.gateway && each.has_hop_by(interface.name);
-    const bool is_usual = each.to.first != Address::any(Family::ipv6) && !is_multicast(each.to.first, nullptr);
+    const Address& first = each.to.first;
+    const bool is_usual = first != Address::any(Family::ipv6) && !first.is_loopback() && !is_multicast(first, nullptr);
     if (each.family() == Family::ipv6 && is_on_link && is_usual) add(each.to);
   }
   return result;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "pod/local_ranges.h"
 #include "walk/observer.h"
 
 namespace sidetrack {
@@ -35,15 +36,39 @@ bool has_route_to_own(const PodView& pod, const RouteKey& key) {
   return key.bound.empty() || is_own_of(pod, key.bound, key.destination, key.observer);
 }
 
-// The longest prefix of a table that holds the destination.
-const Route* longest(const PodView& pod, std::uint32_t table, const RouteKey& key) {
+// Returns the longest prefix of a table that holds the destination, of those that may count.
+template <typename MayCount>
+const Route* longest(const PodView& pod, std::uint32_t table, const RouteKey& key, const MayCount& may_count) {
   const Route* best = nullptr;
   for (const Route& route : pod.routes) {
-    if (route.table != table || !contains(route.to, key.destination, key.observer)) continue;
+    if (route.table != table || !may_count(route) || !contains(route.to, key.destination, key.observer)) continue;
     if (!counts(route, key)) continue;
     if (best == nullptr || route.to.prefix_length() > best->to.prefix_length()) best = &route;
   }
   return best;
+}
+
+const Route* longest(const PodView& pod, std::uint32_t table, const RouteKey& key) {
+  return longest(pod, table, key, [](const Route&) { return true; });
+}
+
+// Returns the route of others to a part of an own network, as to one of the addresses of 127.0.0.0/8, unless the
+// kernel's route to the address itself is longer.
+const Route* longest_within_own(const PodView& pod, const RouteKey& key) {
+  const Route* found = longest(pod, local_table, key, [&](const Route& route) {
+    return std::ranges::any_of(pod.interfaces, [&](const Interface& interface) {
+      return std::ranges::any_of(own_ranges(interface, route.family()), [&](const AddressRange& own) {
+        return own.contains(route.to.first) && own.prefix_length() < route.to.prefix_length();
+      });
+    });
+  });
+  if (found == nullptr || found->to.prefix_length() == key.destination.bits()) return found;
+  for (const Interface& interface : pod.interfaces) {
+    for (const InterfaceAddress& own : interface.addresses) {
+      if (own.is_local && contains(AddressRange::single(own.address), key.destination, key.observer)) return nullptr;
+    }
+  }
+  return found;
 }
 
 // fib_rule_match, fib4_rule_match, fib6_rule_match. A source that is not chosen yet is 0.0.0.0 there.
@@ -78,12 +103,13 @@ std::optional<RouteLookup> found(const PodView& pod, const PolicyRule& rule, con
     case PolicyRule::Action::lookup:
       break;
   }
-  if (rule.table == local_table && has_route_to_own(pod, key) && rule.suppressed < key.destination.bits()) {
+  const bool is_own = rule.table == local_table && has_route_to_own(pod, key);
+  result.route = is_own ? longest_within_own(pod, key) : longest(pod, rule.table, key);
+  if (result.route == nullptr && is_own && rule.suppressed < key.destination.bits()) {
     result.kind = RouteLookup::Kind::local;
     result.device = "lo";
     return result;
   }
-  result.route = longest(pod, rule.table, key);
   if (result.route == nullptr || result.route->kind == Route::Kind::throw_) return {};
   // Suppress only routes that do not reject: those end the lookup with their error (fib_rules_lookup).
   if (!rejects(*result.route) && result.route->to.prefix_length() <= rule.suppressed) return {};
@@ -129,9 +155,10 @@ void RouteKey::ask_bound() const {
 }
 
 bool is_local(const PodView& pod, const Address& address, Observer* observer) {
-  if (is_own(pod, address, observer)) return true;
-  const Route* route = longest(pod, local_table, {address, {}, 0, 0, "lo", "", observer});
-  return route != nullptr && route->kind == Route::Kind::local;
+  const RouteKey key{address, {}, 0, 0, "lo", "", observer};
+  const bool own = is_own(pod, address, observer);
+  const Route* route = own ? longest_within_own(pod, key) : longest(pod, local_table, key);
+  return route != nullptr ? route->kind == Route::Kind::local : own;
 }
 
 RouteLookup route(const PodView& pod, const RouteKey& key) {

@@ -165,22 +165,20 @@ std::optional<Address> broadcast(const Message& message) {
   return to != nullptr ? address_of(Family::ipv4, to) : std::nullopt;
 }
 
-std::optional<Address> gateway_of(const rtnexthop& hop, Family family) {
-  const std::span bytes(reinterpret_cast<const std::byte*>(&hop), hop.rtnh_len);
-  const nlattr* gateway = netlink::Attributes(bytes.subspan(RTNH_LENGTH(0))).find(RTA_GATEWAY);
-  return gateway != nullptr ? address_of(family, gateway) : std::nullopt;
-}
-
 // The first one is followed.
 void add_next_hops(ListedRoute& live, const nlattr* attribute, Family family) {
   const auto* hop = static_cast<const rtnexthop*>(mnl_attr_get_payload(attribute));
   int left = mnl_attr_get_payload_len(attribute);
   for (; RTNH_OK(hop, left); left -= RTNH_ALIGN(hop->rtnh_len), hop = RTNH_NEXT(hop)) {
     const auto device = static_cast<std::uint32_t>(hop->rtnh_ifindex);
+    const std::span bytes(reinterpret_cast<const std::byte*>(hop), hop->rtnh_len);
+    const netlink::Attributes attributes(bytes.subspan(RTNH_LENGTH(0)));
+    const nlattr* gateway = attributes.find(RTA_GATEWAY);
     if (live.device == 0) {
       live.device = device;
-      live.route.gateway = gateway_of(*hop, family);
+      if (gateway != nullptr) live.route.gateway = address_of(family, gateway);
     }
+    if (attributes.find(RTA_ENCAP_TYPE) != nullptr) live.route.kind = Route::Kind::unknown;
     if (device != live.device && std::ranges::find(live.other_devices, device) == live.other_devices.end())
       live.other_devices.push_back(device);
   }
@@ -197,6 +195,7 @@ std::optional<ListedRoute> network_route(const Message& message) {
                         : meaning_of(header.rtm_type, kinds, Route::Kind::unknown);
   live.protocol = header.rtm_protocol;
   Address to = Address::any(*family);
+  bool by_object = false;
   for (const nlattr* attribute : message.attributes<rtmsg>()) {
     switch (mnl_attr_get_type(attribute)) {
       case RTA_DST:
@@ -220,10 +219,18 @@ std::optional<ListedRoute> network_route(const Message& message) {
       case RTA_MULTIPATH:
         add_next_hops(live, attribute, *family);
         break;
+      case RTA_ENCAP_TYPE:  // it leaves within another packet, or with another header: ip route add … encap seg6
+        live.route.kind = Route::Kind::unknown;
+        break;
+      case RTA_NH_ID:
+        by_object = true;
+        break;
       default:
         break;
     }
   }
+  // With net.ipv4.nexthop_compat_mode=0 the kernel tells the number of the next hop alone.
+  if (by_object && live.device == 0) live.route.kind = Route::Kind::unknown;
   live.route.to = AddressRange::prefix(to, header.rtm_dst_len);
   return live;
 }
@@ -349,8 +356,11 @@ void look_for_routes(std::vector<ListedAddress>& addresses, const std::vector<Li
     }
   }
   for (ListedAddress& live : addresses) {
-    const auto holds = [&](const AddressRange& network) { return network.contains(live.own.address); };
-    live.own.is_local = hosts.contains(live.own.address) || std::ranges::any_of(networks, holds);
+    const AddressRange network = AddressRange::prefix(live.own.address, live.own.prefix_length);
+    const bool is_of_loopback = live.device == loopback_index && network.family() == Family::ipv4;
+    const bool has_network = std::ranges::find(networks, network) != networks.end();
+    live.own.is_local = hosts.contains(live.own.address);
+    live.own.network_is_local = !is_of_loopback || has_network || (is_loopback_host(live) && live.own.is_local);
   }
 }
 

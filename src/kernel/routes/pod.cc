@@ -174,6 +174,7 @@ PodView pod_of(netlink::Socket& socket, const Claims& claims) {
     const auto found = interfaces.find(live.device);
     if (found != interfaces.end() && live.usable) {
       live.own.is_local |= !found->second.up;  // with the interface its routes are down
+      live.own.network_is_local |= !found->second.up;
       found->second.addresses.push_back(live.own);
     }
     const Address first = AddressRange::prefix(live.own.address, live.own.prefix_length).first;

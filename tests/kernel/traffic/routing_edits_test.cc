@@ -24,7 +24,7 @@ class RoutingEdits : public Traffic {
   [[nodiscard]] std::string filled_in(std::string_view commands) const {
     return fmt::format(fmt::runtime(commands), fmt::arg("ip", family() == Family::ipv4 ? "ip" : "ip -6"),
                        fmt::arg("pod", at().pod), fmt::arg("client", at().client),
-                       fmt::arg("loopback", at().any_loopback),
+                       fmt::arg("loopback", at().any_loopback), fmt::arg("service", at().service),
                        fmt::arg("all", family() == Family::ipv4 ? "127.0.0.0/8" : "::1"));
   }
   void edit(std::string_view commands) const { pod_->ns().must({"sh", "-ec", filled_in(commands)}); }
@@ -60,6 +60,17 @@ constexpr Edit edits[] = {
     {"no address of loopback is local",
      "{ip} route del local {loopback} dev lo table local; {ip} route del local {all} dev lo table local || true",
      "{ip} route add local {all} dev lo table local proto kernel", true, false},
+    {"127.0.0.1 has another route than its network",
+     "{ip} route del local {loopback} dev lo table local || true; {ip} route add blackhole {loopback} table local",
+     "{ip} route del blackhole {loopback} table local; {ip} route add local {loopback} dev lo table local proto kernel",
+     true, false},
+    {"127.0.0.1 goes out by eth0",
+     "{ip} route del local {loopback} dev lo table local || true; {ip} route add {loopback} dev eth0 table local",
+     "{ip} route del {loopback} dev eth0 table local; {ip} route add local {loopback} dev lo table local proto kernel",
+     true, false},
+    {"a route by a next hop object, of which only the number is told",
+     "sysctl -qw net.ipv4.nexthop_compat_mode=0; {ip} nexthop add id 1 dev lo; {ip} route add {service} nhid 1",
+     "{ip} route del {service}; {ip} nexthop del id 1; sysctl -qw net.ipv4.nexthop_compat_mode=1", true, false},
     {"a host is reached by lo", "sysctl -qw net.ipv4.conf.all.rp_filter=1; {ip} route add {client} dev lo",
      "sysctl -qw net.ipv4.conf.all.rp_filter=0; {ip} route del {client} dev lo", false, true},
     {"the pod's address is not local", "{ip} route del local {pod} dev eth0 table local",

@@ -289,6 +289,9 @@ TEST(Obstacles, ArePartsOfThePod) {
   add_line("a local route", usual, [&](PodView& pod) {
     pod.routes.insert(pod.routes.begin(), route("203.0.113.0/24", "lo", Kind::local, main_table));
   });
+  add_line("an address of loopback goes elsewhere", usual, [&](PodView& pod) {
+    pod.routes.insert(pod.routes.begin(), route("127.0.0.1/32", "", Kind::blackhole, local_table));
+  });
   add_line("an earlier policy rule takes what is marked", tproxy, [](PodView& pod) {
     PolicyRule rule;
     rule.priority = 1;
@@ -371,8 +374,10 @@ lo has no address 127.0.0.1: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` lea
 ip route blackhole 203.0.113.0/24 table main: `out tcp 203.0.113.1:80 --uid 1000 --gid 1000` never sent: no route to 203.0.113.1 (ip route blackhole 203.0.113.0/24 table main); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.1:80
 return path: never sent: no route to 203.0.113.1 (ip route blackhole 203.0.113.0/24 table main): `in tcp 192.0.2.2:80 --from 203.0.113.1` lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80; replies are lost: never sent: no route to 203.0.113.1 (ip route blackhole 203.0.113.0/24 table main); as requested it lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80
 # a local route
-ip route local 203.0.113.0/24 dev lo table main: `out tcp 203.0.113.1:80 --uid 1000 --gid 1000` never sent: the route to 203.0.113.1 gives it no source address of the pod; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.1:80
+ip route local 203.0.113.0/24 dev lo table main: `out tcp 203.0.113.1:80 --uid 1000 --gid 1000` unknown: whether 203.0.113.1 counts as an address of the pod: `ip route local 203.0.113.0/24 dev lo table main` is in table main, which is one with table local until a policy rule is added; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 203.0.113.1:80
 203.0.113.1 cannot come in by eth0 (martian): `in tcp 192.0.2.2:80 --from 203.0.113.1` dropped: 203.0.113.1 cannot come in by eth0 (martian); as requested it lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80
+# an address of loopback goes elsewhere
+ip route blackhole 127.0.0.1/32 table local: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` dropped: the destination changed, and there is no route to 127.0.0.1 (ip route blackhole 127.0.0.1/32 table local); as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 # an earlier policy rule takes what is marked
 ip rule 1: fwmark 1337 lookup main: `out tcp 198.51.100.1:80 --from 192.0.2.2 --uid 1337 --gid 1000 --mark 1337` leaves the pod by eth0 to 198.51.100.1:80, untouched; as requested it lands on 127.0.0.1:15006 (Envoy inbound); original destination 198.51.100.1:80
 # one that takes a network
