@@ -154,8 +154,11 @@ std::optional<Outcome> PacketWalk::with_answers() {
   if (!checkpoint({})) return {};
   const PacketAtHook& now = packet_.now;
   const Address& from = now.source.address;
-  const bool foreign_source =
-      outcome.kind == Outcome::Kind::leaves && (is_loopback(from, observer()) || !is_local(pod_, from, observer()));
+  // ::6, if the kernel chose it, is no address that anybody else has a route to.
+  static const AddressRange passthrough = AddressRange::single(Address::passthrough(Family::ipv6));
+  const bool is_passthrough = !context_.source_chosen && contains(passthrough, from, observer());
+  const bool foreign_source = outcome.kind == Outcome::Kind::leaves &&
+                              (is_passthrough || is_loopback(from, observer()) || !is_local(pod_, from, observer()));
   if (!now.source_known || foreign_source) {
     return end(Outcome::Answers::unknown,
                fmt::format("replies to {} go to whichever host has that address",

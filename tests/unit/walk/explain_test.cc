@@ -928,6 +928,39 @@ lands on 127.0.0.1:15001 (Envoy outbound); original destination 172.16.0.1:443
 )");
 }
 
+// The kernel prefers any address to one that is deprecated, but nobody has a route to ::6.
+TEST(Explain, RepliesToTheAddressOfTheProxyOnLoAreUnknown) {
+  const Plan plan = planned(injected);
+  PodView pod = assumed_pod(plan);
+  const Live live = as_live(plan.ruleset, BackendKind::nftables);
+  const auto answers = [&](const char* packet) { return explain(packet_of(packet), pod, {&live, 1}).outcome.answers; };
+  const char* by_kernel = "out udp [2001:db8:ffff::1]:53 --uid 1337";
+  EXPECT_EQ(answers(by_kernel), Outcome::Answers::arrive);
+  for (Interface& interface : pod.interfaces) {
+    for (InterfaceAddress& own : interface.addresses) own.deprecated = interface.name != "lo";
+  }
+  pod.interface("lo")->addresses.push_back({*Address::parse("::6"), 128});
+  EXPECT_EQ(answers(by_kernel), Outcome::Answers::unknown);
+  EXPECT_EQ(answers("out udp [2001:db8:ffff::1]:53 --uid 1337 --from 2001:db8::2"), Outcome::Answers::arrive);
+}
+
+// The longest prefix counts: 127.0.0.1 itself, then a route of others, then 127.0.0.0/8.
+TEST(Explain, RoutesToPartsOfLoopback) {
+  const Plan plan = planned(injected);
+  PodView pod = assumed_pod(plan);
+  const Live live = as_live(plan.ruleset, BackendKind::nftables);
+  pod.routes.push_back({*AddressRange::parse("127.0.0.0/9"), "eth0", Route::Kind::unicast, local_table});
+  const auto outcome = [&](const char* packet) { return explain(packet_of(packet), pod, {&live, 1}).outcome; };
+  const char* captured = "out tcp 198.51.100.1:80 --uid 1000";
+  const char* to_rest = "lo tcp 127.128.0.1:80 --uid 1000";
+  EXPECT_EQ(outcome(captured).kind, Outcome::Kind::lands);
+  EXPECT_EQ(outcome(to_rest).kind, Outcome::Kind::lands);
+  EXPECT_EQ(outcome("out tcp 127.0.0.7:80 --uid 1337").kind, Outcome::Kind::leaves);
+  pod.interface("lo")->addresses.front().is_local = false;
+  EXPECT_EQ(outcome(captured).kind, Outcome::Kind::leaves);
+  EXPECT_EQ(outcome(to_rest).kind, Outcome::Kind::lands);
+}
+
 TEST(Explain, LongRunsOfPassedRulesAreOneLine) {
   std::string ranges;
   for (int i = 0; i < 200; ++i) ranges += "10." + std::to_string(i) + ".0.0/24,";
