@@ -263,7 +263,7 @@ class ChainPaths::Build {
       return nothing(view, meets_state);
     } else if (goes_on(target)) {
       path.kind = Kind::next;
-      path.is_reason = false;
+      path.is_reason = std::holds_alternative<Notrack>(target) && can_exempt();
       change(path.view, target);
     }
     return paths_.number_of(std::move(path));
@@ -288,9 +288,9 @@ class ChainPaths::Build {
       if (set != nullptr && has_connection) view.connmark = (*view.connmark & ~set->mask) ^ set->mark;
     }
     const bool asks_connection = (looked_.asked & facts::connection) != 0;
-    if (asks_connection && std::holds_alternative<Notrack>(target) && !now_.tracked && !packet_.zone)
-      view.untracked = true;
+    if (asks_connection && std::holds_alternative<Notrack>(target) && can_exempt()) view.untracked = true;
   }
+  [[nodiscard]] bool can_exempt() const { return !now_.tracked && !packet_.zone; }
 
   // ---- Matches
 
@@ -569,6 +569,7 @@ class ChainPaths::Look : public Asked {
       result_.asked |= facts::mark;
       if (*connmark == Connmark::save) result_.saves_marks = true;
     }
+    if (std::holds_alternative<Notrack>(target)) result_.exempts = true;
     // Breaks off for some packets, as if it did not match: by more than what rules ask for.
     const bool may_break_off = is_later_ && traits(live_.backend).in_own_table && !entry.ours;
     if (std::holds_alternative<Tproxy>(target) && may_break_off) result_.can = false;
@@ -624,6 +625,7 @@ std::optional<Diagrams::Node> ChainPaths::of(const BaseChain& base, ChainIndex& 
     key.add(now.untracked);
     key.add(packet.zone.has_value());
   }
+  if (asked.exempts) key.add(!now.tracked && !packet.zone);
   key.add(now.source_known);
   MarkChange mark{now.own_bits, now.mark ^ (own_mark & now.own_bits)};
   std::optional<Value> one_class;

@@ -72,6 +72,7 @@ class ChainPaths {
     bool owners = false;
     Facts changed = facts::none;  // by rules after which others are asked
     bool saves_marks = false;     // to connections
+    bool exempts = false;         // from connection tracking
     [[nodiscard]] bool asks_marks() const { return (asked & facts::mark) != 0; }
     // Whether what is asked of marks depends on rules that change them.
     [[nodiscard]] bool changes_marks() const {

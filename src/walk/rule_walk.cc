@@ -574,6 +574,7 @@ class RuleWalk {
       say(place, Step::Kind::matched, "no effect: it is tracked already");
     } else {
       packet_.now.untracked = true;
+      packet_.left_alone.push_back(place);  // by all that needs its connection, as address translation does
       say(place, Step::Kind::matched, "exempt from connection tracking");
     }
     return {};

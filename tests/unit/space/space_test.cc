@@ -1010,6 +1010,16 @@ TEST(Space, RandomBitsOfMarks) {
   }
 }
 
+// What is exempt from tracking is not translated, unless it is tracked already when it comes in by lo.
+TEST(Space, RulesThatExemptFromTracking) {
+  Side side = side_of("-i * -b * --ip-families ipv4", BackendKind::iptables_legacy);
+  const PortMatch dns{End::destination, {{53, 53}}, false};
+  push(side, Table::raw, "OUTPUT", {ProtocolMatch{Protocol::tcp, false}, dns}, Notrack{});
+  push(side, Table::raw, "PREROUTING", {ProtocolMatch{Protocol::udp, false}}, Notrack{});
+  Random random(1);
+  check(std::move(side), random, 500);
+}
+
 // ---- Long lists
 
 TEST(Regions, OfRulesThatOnlyCountNothingIsAsked) {

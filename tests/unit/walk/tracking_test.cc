@@ -67,6 +67,17 @@ TEST(Tracking, IsNotKnownWhereARuleThatIsNotUnderstoodMayNeedIt) {
   }
 }
 
+TEST(Tracking, ARuleThatExemptsIsTheReasonWhyNatIsNotAsked) {
+  Live live;
+  live.backend = BackendKind::iptables_legacy;
+  live.chains = {chain(Families::both(), Table::raw, "OUTPUT", false, {{{}, Notrack{}}}),
+                 chain(Families::both(), Table::nat, "OUTPUT", false, {{{}, Redirect{1}}})};
+  const Trace trace = explain(packet_of("out tcp 192.0.2.77:80"), assumed_pod(planned("")), {&live, 1});
+  EXPECT_EQ(trace.outcome.kind, Kind::leaves);
+  ASSERT_EQ(trace.decisive.size(), 1U);
+  EXPECT_EQ(trace.steps[trace.decisive.front()].live->rule.target, Target(Notrack{}));
+}
+
 // A rule may exempt the request, and another is not known of the answer: each of the four ways counts.
 TEST(Tracking, OfARequestDecidesAboutItsAnswersWhateverElseIsNotKnown) {
   const OwnerMatch somebody{OwnerKind::uid, {{1000, 1000}}, false};
