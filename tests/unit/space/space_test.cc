@@ -380,6 +380,7 @@ TEST(Universe, NamesMarksApart) {
   EXPECT_EQ(names({0}), "any but 0x1/0x1");
   EXPECT_EQ(names({1, 5}), "0x1/0x1");
   EXPECT_EQ(names({0, 1}), "any but 0x5");
+  EXPECT_EQ(names({0, 5}), "0x5, any but 0x1/0x1");
 }
 
 // Of many classes few words, where few hold for all of them.
@@ -1008,6 +1009,15 @@ TEST(Space, RandomBitsOfMarks) {
     if (random.one_in(3)) side.pod.tcp_fwmark_accept = true;
     check(std::move(side), random, 200);
   }
+}
+
+// Packets by net2 to the address that the plan adds to lo have it as their source, too.
+TEST(Space, AddressesOnLoAsSourceAndDestination) {
+  Random random(1);
+  check(side_of("-m TPROXY -c net2 -k net1 --redirect-dns --capture-all-dns --dns-server 10.96.0.53,fd00:96::53 "
+                "--ip-families ipv4,ipv6",
+                BackendKind::nftables),
+        random, 200);
 }
 
 // What is exempt from tracking is not translated, unless it is tracked already when it comes in by lo.
