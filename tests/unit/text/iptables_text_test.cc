@@ -472,6 +472,8 @@ TEST(IptablesText, TakesWhatIsBetweenRulesForOne) {
   // Its end is missing.
   EXPECT_THAT(rules({start + "-A OUTPUT -p tcp -d\nCOMMIT\n"}),
               ElementsAre(first + "-A OUTPUT -p tcp -d [unknown target]"));
+  EXPECT_THAT(rules({start + "-A OUTPUT -p tcp -\nCOMMIT\n"}),
+              ElementsAre(first + "-A OUTPUT -p tcp - [unknown target]"));
 }
 
 // As iptables-save prints rules without a target; the options that end these take no value.
