@@ -16,7 +16,7 @@ struct InterfaceAddress {
   // Of IPv4 (ip address add … scope link): who may be told of it. <linux/rtnetlink.h>: rt_scope_t; 0 is universe.
   std::uint8_t scope = 0;
   bool is_local = true;          // false: the kernel's route was deleted (ip route del local ADDRESS table local)
-  bool network_is_local = true;  // likewise of IPv4 on lo: ip route del local 127.0.0.0/8 table local
+  bool network_is_local = true;  // likewise of its network, of IPv4 on lo (127.0.0.0/8); else as is_local
   friend bool operator==(const InterfaceAddress&, const InterfaceAddress&) = default;
 };
 

@@ -26,6 +26,18 @@ struct Connection {
   friend bool operator==(const Connection&, const Connection&) = default;
 };
 
+// Tells what rules have made of the mark that a packet set out with.
+struct MarkChange {
+  std::uint32_t own = ~0U;   // the bits that are as the packet set out with them, or their inverse
+  std::uint32_t others = 0;  // the rest of them; of the packet's own, which are inverted
+  [[nodiscard]] std::uint32_t of(std::uint32_t mark) const { return (mark & own) ^ others; }
+  void set(std::uint32_t value, std::uint32_t mask) {
+    own &= ~mask;
+    others = (others & ~mask) ^ value;
+  }
+  friend auto operator<=>(const MarkChange&, const MarkChange&) = default;
+};
+
 // Which of the answers of a connection a packet is: the first one of TCP has the flag SYN.
 enum class AnswerPlace : std::uint8_t { any, first, later };
 
@@ -38,7 +50,7 @@ struct PacketAtHook {
   std::string in;   // empty in OUTPUT and POSTROUTING
   std::string out;  // empty in PREROUTING and INPUT
   std::uint32_t mark = 0;
-  std::uint32_t own_bits = 0;  // of the mark, for the observer: as the packet set out with them, or their inverse
+  std::uint32_t own_bits = 0;  // of the mark, for the observer: MarkChange::own
   std::optional<Owner> owner;  // of the socket; nothing once the packet came in by an interface, lo too (skb_orphan)
   std::optional<std::string> cgroup;  // of the socket; nothing: not known
   ConnectionState state = ConnectionState::new_;
@@ -54,6 +66,9 @@ struct PacketAtHook {
   Observer* observer = nullptr;           // of the walk, not owned; it may be nobody
 
   [[nodiscard]] const Endpoint& at(End end) const { return end == End::source ? source : destination; }
+  [[nodiscard]] MarkChange mark_change(std::uint32_t set_out_with) const {
+    return {own_bits, mark ^ (set_out_with & own_bits)};
+  }
   // Changes the mark as MARK --set-xmark does.
   void set_mark(std::uint32_t value, std::uint32_t mask) {
     mark = (mark & ~mask) ^ value;

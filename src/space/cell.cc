@@ -132,12 +132,8 @@ void Cell::interface() { narrow({Field::interface, sets_.single(point_[index(Fie
 void Cell::source() { narrow({Field::source, sets_.single(by_kernel)}); }
 void Cell::mark() { narrow({Field::mark, sets_.single(point_[index(Field::mark)])}); }
 void Cell::mark(std::uint32_t now, std::uint32_t own, std::uint32_t value, std::uint32_t mask) {
-  if ((own & mask) != 0) narrow({Field::mark, marks(now, own, value, mask)});
-}
-
-// Returns the classes that packets have set out with of which the answer is yes.
-Sets::Id Cell::marks(std::uint32_t now, std::uint32_t own, std::uint32_t value, std::uint32_t mask) {
-  return sets_.of(universe_.marks_with({own, now ^ (packet_.mark & own)}, value, mask));
+  const MarkChange made{own, now ^ (packet_.mark & own)};
+  if ((own & mask) != 0) narrow({Field::mark, sets_.of(universe_.marks_with(made, value, mask))});
 }
 
 // What truth() reads of the packet, match by match.
@@ -185,7 +181,8 @@ class Cell::AskedOf : public Asked {
     add(Field::cgroup, cell_.sets_.of(cell_.universe_.cgroups_within(path)));
   }
   void mark(std::uint32_t value, std::uint32_t mask) override {
-    if ((packet_.own_bits & mask) != 0) add(Field::mark, cell_.marks(packet_.mark, packet_.own_bits, value, mask));
+    const MarkChange made = packet_.mark_change(cell_.packet_.mark);
+    if ((made.own & mask) != 0) add(Field::mark, cell_.sets_.of(cell_.universe_.marks_with(made, value, mask)));
   }
   void connmark(std::uint32_t, std::uint32_t) override {
   }                              // the packet's own mark, if it was saved: that was asked then

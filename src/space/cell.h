@@ -84,7 +84,6 @@ class Cell : public Observer {
   [[nodiscard]] double left_by(const Narrowings& narrowings);
   void of_address(Narrowings& result, const Address& value, Sets::Id values);
   Sets::Id with_ports();
-  Sets::Id marks(std::uint32_t now, std::uint32_t own, std::uint32_t value, std::uint32_t mask);
 
   const Universe& universe_;
   Sets& sets_;

@@ -627,7 +627,7 @@ std::optional<Diagrams::Node> ChainPaths::of(const BaseChain& base, ChainIndex& 
   }
   if (asked.exempts) key.add(!now.tracked && !packet.zone);
   key.add(now.source_known);
-  MarkChange mark{now.own_bits, now.mark ^ (own_mark & now.own_bits)};
+  MarkChange mark = now.mark_change(own_mark);
   std::optional<Value> one_class;
   if (!asked.asks_marks()) {
     mark = {};

@@ -13,6 +13,7 @@
 #include "model/packet.h"
 #include "pod/pod_view.h"
 #include "rule/live.h"
+#include "rule/packet_at_hook.h"
 #include "space/interval_set.h"
 
 namespace sidetrack::space {
@@ -47,18 +48,6 @@ using Box = std::array<Sets::Id, field_count>;  // the product of these sets
 [[nodiscard]] bool is_empty(const Box& box);
 // Of a box of one family.
 [[nodiscard]] Family family_of(const Sets& sets, const Box& box);
-
-// What rules have made of the mark that a packet set out with. `own`: see PacketAtHook::own_bits.
-struct MarkChange {
-  std::uint32_t own = ~0U;
-  std::uint32_t others = 0;  // these bits; of the packet's own, which are inverted
-  [[nodiscard]] std::uint32_t of(std::uint32_t mark) const { return (mark & own) ^ others; }
-  void set(std::uint32_t value, std::uint32_t mask) {
-    own &= ~mask;
-    others = (others & ~mask) ^ value;
-  }
-  friend auto operator<=>(const MarkChange&, const MarkChange&) = default;
-};
 
 // All packets of one question. Two sides of a comparison share one.
 class Universe {

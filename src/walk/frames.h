@@ -15,7 +15,7 @@ namespace sidetrack {
 // "rule 1 of arp t c": what of the chain may not let a frame pass; empty: it lets all pass.
 [[nodiscard]] std::string may_stop(const LiveChain& chain);
 
-// Of ARP, which finds neighbours: of that family, and of the device.
+// Names what may stop ARP, which finds neighbours: a chain of that family or of the device; empty: nothing does.
 [[nodiscard]] std::string rules_of_arp(std::span<const Live> live, const std::string& device);
 
 // Whether the device is a bridge, or lies upon others: a macvlan, a VLAN, a bond.

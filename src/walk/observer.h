@@ -72,7 +72,7 @@ class Observer {
   virtual void interface() = 0;  // by which it comes, or to which its socket is bound
   virtual void source() = 0;     // whether the sender chose its source address, or the kernel does
   virtual void mark() = 0;       // its mark
-  // Whether these bits of the mark that it has now are so. `own`: see PacketAtHook::own_bits.
+  // Whether these bits of the mark that it has now are so. `own`: see MarkChange.
   virtual void mark(std::uint32_t now, std::uint32_t own, std::uint32_t value, std::uint32_t mask) = 0;
 
   // A walk begins. Where something is unknown there is more than one, which are alike up to there.

@@ -49,7 +49,8 @@ ChainResult PacketWalk::rules(const Call& call, Hook at) {
   const MarkBefore before = watch_mark();
   const ChainResult passed = ask(call.base);
   if (passed == ChainResult::gone || at != Hook::output) return passed;
-  if (call.base.chain->hook->type != ChainType::route) return passed;
+  const bool is_marked = packet_.mark_restored || !packet_.marked.empty();
+  if (call.base.chain->hook->type != ChainType::route || !is_marked) return passed;
   // For all packets at once it is asked whether the mark is another one only where that makes a difference.
   if (observer() != nullptr && look_up("lo", asked_.interface) == way_) return passed;
   if (has_mark_of(before)) return passed;

@@ -34,8 +34,8 @@ bool PacketWalk::checkpoint(std::optional<Hook> at, const Call* after) {
 
 // Adds the bits that are asked for.
 void PacketWalk::add_mark(StateKey& key, std::uint32_t own_mark) const {
-  const PacketAtHook& now = packet_.now;
-  key.add_all(now.own_bits & context_.asked_marks, (now.mark ^ (own_mark & now.own_bits)) & context_.asked_marks);
+  const MarkChange made = packet_.now.mark_change(own_mark);
+  key.add_all(made.own & context_.asked_marks, made.others & context_.asked_marks);
 }
 
 void PacketWalk::add_to(StateKey& key, std::uint32_t own_mark) const {

@@ -52,8 +52,8 @@ const Route* longest(const PodView& pod, std::uint32_t table, const RouteKey& ke
   return longest(pod, table, key, [](const Route&) { return true; });
 }
 
-// Returns the route of others to a part of an own network, as to one of the addresses of 127.0.0.0/8, unless the
-// kernel's route to the address itself is longer.
+// Returns the route that another program has to a part of one of the pod's networks, such as one address of
+// 127.0.0.0/8, unless the kernel's route to the address itself is longer.
 const Route* longest_within_own(const PodView& pod, const RouteKey& key) {
   const Route* found = longest(pod, local_table, key, [&](const Route& route) {
     return std::ranges::any_of(pod.interfaces, [&](const Interface& interface) {

@@ -16,7 +16,7 @@ struct RouteKey {
   Address destination;
   std::optional<Address> source;  // nothing: not chosen yet
   std::uint32_t mark = 0;
-  std::uint32_t own_bits = 0;  // see PacketAtHook
+  std::uint32_t own_bits = 0;  // see MarkChange
   std::string in = "lo";       // lo: it is sent here
   std::string bound;           // the interface that the socket is bound to, or empty: no route by another one counts
   Observer* observer = nullptr;

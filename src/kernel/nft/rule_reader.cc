@@ -511,15 +511,15 @@ class Reader {
       return opaque("vmap @" + e.text(NFTA_LOOKUP_SET));
     }
     const bool is_whole = !any_comes_back && has_all(set, values);
-    const std::vector<Branch> before = branches_;
-    const Families families_before = families_;
-    const bool may_be_arp_before = may_be_arp_;
+    const auto start_again = [this, branches = branches_, families = families_, may_be_arp = may_be_arp_] {
+      branches_ = branches;
+      families_ = families;
+      may_be_arp_ = may_be_arp;
+    };
     const auto made_before = static_cast<std::ptrdiff_t>(made_.size());
     for (const KernelElement& element : set.elements) {
       const std::vector<Bounds> bounds{{element.first, element.last}};
-      branches_ = before;
-      families_ = families_before;
-      may_be_arp_ = may_be_arp_before;
+      start_again();
       const auto ways = within(values, bounds, false);
       if (ways && ways->empty()) continue;
       if (ways) {
@@ -534,15 +534,11 @@ class Reader {
       // Too many: nothing is known of what it looks up, but when.
       made_.erase(made_.begin() + made_before, made_.end());
       made_values_ = 0;
-      branches_ = before;
-      families_ = families_before;
-      may_be_arp_ = may_be_arp_before;
+      start_again();
       return opaque("vmap @" + e.text(NFTA_LOOKUP_SET));
     }
     if (set.any_other) {
-      branches_ = before;
-      families_ = families_before;
-      may_be_arp_ = may_be_arp_before;
+      start_again();
       emit(target_of(set.any_other->verdict, set.any_other->chain));
     }
     if (made_.empty()) return end_never("@" + e.text(NFTA_LOOKUP_SET) + " is empty");

@@ -344,23 +344,15 @@ namespace {
 // Tells of each address whether table local has a route to it. To ours, ::6, the kernel makes it some time after the
 // address was added.
 void look_for_routes(std::vector<ListedAddress>& addresses, const std::vector<ListedRoute>& routes) {
-  std::set<Address> hosts{Address::passthrough(Family::ipv6)};
-  std::vector<AddressRange> networks;
+  std::set<AddressRange> local{AddressRange::single(Address::passthrough(Family::ipv6))};
   for (const ListedRoute& live : routes) {
-    if (live.route.table != local_table || live.route.kind != Route::Kind::local) continue;
-    const AddressRange& to = live.route.to;
-    if (to.prefix_length() == to.first.bits()) {
-      hosts.insert(to.first);
-    } else {
-      networks.push_back(to);
-    }
+    if (live.route.table == local_table && live.route.kind == Route::Kind::local) local.insert(live.route.to);
   }
   for (ListedAddress& live : addresses) {
     const AddressRange network = AddressRange::prefix(live.own.address, live.own.prefix_length);
     const bool is_of_loopback = live.device == loopback_index && network.family() == Family::ipv4;
-    const bool has_network = std::ranges::find(networks, network) != networks.end();
-    live.own.is_local = hosts.contains(live.own.address);
-    live.own.network_is_local = !is_of_loopback || has_network || (is_loopback_host(live) && live.own.is_local);
+    live.own.is_local = local.contains(AddressRange::single(live.own.address));
+    live.own.network_is_local = is_of_loopback ? local.contains(network) : live.own.is_local;
   }
 }
 

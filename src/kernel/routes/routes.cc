@@ -166,8 +166,7 @@ bool is_unusual(const Everything& all) {
            live.route.to.family() == Family::ipv6;
   });
   const bool lacks_own = std::ranges::any_of(all.addresses, [](const ListedAddress& live) {
-    const bool is_of_loopback = live.device == loopback_index && live.own.address.family == Family::ipv4;
-    return live.usable && !live.own.is_local && !(is_of_loopback && live.own.network_is_local);
+    return live.usable && !live.own.is_local && !live.own.network_is_local;
   });
   return !all.loopback_is_up || lacks_own || std::ranges::any_of(all.rules, is_other) ||
          std::ranges::any_of(all.routes, decides) || lacks_loopback(Family::ipv4) ||
