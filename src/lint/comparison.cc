@@ -112,9 +112,9 @@ class Comparing {
   }
 
   bool makes_difference(Difference& known, std::size_t side, const std::vector<Box>& boxes) {
-    for (const Scope scope : {Scope::ordinary, Scope::any_state}) {
-      if (is_shown_by_example(side, boxes, scope)) return true;
-    }
+    if (is_shown_by_example(side, boxes, Scope::ordinary)) return true;
+    if (regions_.are_known_alike(0, side)) return false;
+    if (is_shown_by_example(side, boxes, Scope::any_state)) return true;
     for (const Scope scope : {Scope::ordinary, Scope::everything}) {
       const auto [node, added] = known.try_emplace(scope);
       if (added) node->second = difference(side, scope);

@@ -139,23 +139,13 @@ std::string as_given(const OptionValue& value) {
   return "true";
 }
 
-// Returns the pod with the routing of the plan, of whose addresses it may have some.
-PodView with_routing_of(const Plan& plan, PodView pod) {
-  if (Interface* lo = pod.interface("lo")) {
-    std::erase_if(lo->addresses, [&](const InterfaceAddress& one) {
-      return std::ranges::find(plan.routing.loopback_addresses, one.address) != plan.routing.loopback_addresses.end();
-    });
-  }
-  return with_routing(std::move(pod), plan.routing);
-}
-
 // Of a configuration: each option that was given, with the plan without it.
 class OfConfig {
  public:
   explicit OfConfig(const Subject& subject)
       : subject_(subject),
         whole_(plan(subject.config, subject.facts)),
-        pod_(with_routing_of(whole_, subject.pod ? *subject.pod : assumed_pod(whole_))) {}
+        pod_(with_routing(subject.pod ? *subject.pod : assumed_pod(whole_), whole_.routing)) {}
 
   Findings run() {
     for (const Flag& flag : flags()) {
@@ -186,7 +176,7 @@ class OfConfig {
   void add(Option option, const Config& config) {
     const Plan without = plan(config, subject_.facts);
     option.same_plan = without.ruleset.rules == whole_.ruleset.rules && without.routing == whole_.routing;
-    option.without = {with_routing_of(without, pod_), {as_live(without.ruleset, backend)}};
+    option.without = {with_routing(pod_, without.routing), {as_live(without.ruleset, backend)}};
     options_.push_back(std::move(option));
   }
 

@@ -77,9 +77,13 @@ void add_routing(PodView& pod, const Routing& added) {
     static_cast<RulePlace&>(rule) = {place.value_or(32765), false};
     pod.insert(rule);
   }
-  pod.routes.insert(pod.routes.end(), added.local_routes.begin(), added.local_routes.end());
+  const auto add = [](auto& all, const auto& one) {
+    if (std::ranges::find(all, one) == all.end()) all.push_back(one);
+  };
+  for (const Route& route : added.local_routes) add(pod.routes, route);
   if (Interface* lo = pod.interface("lo")) {
-    for (const Address& address : added.loopback_addresses) lo->addresses.push_back({address, address.bits()});
+    for (const Address& address : added.loopback_addresses)
+      add(lo->addresses, InterfaceAddress{address, address.bits()});
   }
 }
 

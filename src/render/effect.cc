@@ -20,17 +20,6 @@ namespace {
 
 using namespace space;
 
-bool is_same_chain(const LiveChain& a, const LiveChain& b) {
-  return a.families == b.families && a.table_name == b.table_name && a.name == b.name && treat_alike(a, b);
-}
-
-// Tells whether the rules are the same, as after an apply that changes nothing.
-bool are_same(const Side& a, const Side& b) {
-  return a.pod == b.pod && std::ranges::equal(a.live, b.live, [](const Live& one, const Live& other) {
-           return one.backend == other.backend && std::ranges::equal(one.chains, other.chains, is_same_chain);
-         });
-}
-
 class Effect {
  public:
   explicit Effect(Regions& regions)
@@ -108,7 +97,7 @@ class Effect {
 }  // namespace
 
 std::vector<EffectRegion> effect(Regions& regions) {
-  if (are_same(regions.side(0), regions.side(1))) return {};
+  if (regions.are_known_alike(0, 1)) return {};
   return Effect(regions).run();
 }
 

@@ -586,14 +586,18 @@ class ChainPaths::Look : public Asked {
   Looked result_;
 };
 
+const ChainPaths::Looked& ChainPaths::look_at(const BaseChain& base, ChainIndex& chains, Family family, bool is_later) {
+  const auto [looked, is_new] = looked_.try_emplace({base.chain, family, is_later});
+  if (is_new) looked->second = Look(base, chains, is_later).result();
+  return looked->second;
+}
+
 std::optional<Diagrams::Node> ChainPaths::of(const BaseChain& base, ChainIndex& chains, const WalkState& packet,
                                              std::uint32_t own_mark) {
   const PacketAtHook& now = packet.now;
   const bool is_later = now.state == ConnectionState::reply || packet.first.has_value();
-  const auto [looked, is_new] = looked_.try_emplace({base.chain, packet.family, is_later});
-  if (is_new) looked->second = Look(base, chains, is_later).result();
-  if (!looked->second.can) return {};
-  const Looked& asked = looked->second;
+  const Looked& asked = look_at(base, chains, packet.family, is_later);
+  if (!asked.can) return {};
   const bool asks_connection = (asked.asked & (facts::connection | facts::connmark | facts::mark)) != 0;
   StateKey key;
   key.add(base.chain);

@@ -16,6 +16,7 @@
 #include "rule/facts.h"
 #include "space/diagram.h"
 #include "walk/observer.h"
+#include "walk/rule_walk.h"
 
 namespace sidetrack::space {
 
@@ -38,6 +39,14 @@ class ChainPaths {
   [[nodiscard]] std::optional<std::pair<Diagrams::Node, Leaf>> place_of(const BaseChain& base, ChainIndex& chains,
                                                                         const WalkState& packet, const Packet& asked,
                                                                         const Point& point);
+
+  struct Chain {
+    BaseChain base;
+    ChainIndex& chains;
+  };
+  // Tells whether it is known that any packet, however it comes there, goes on alike by both, whichever rule is the
+  // reason. Nothing is known of chains that ask for marks or for the packet's connection.
+  [[nodiscard]] bool lead_alike(const Chain& one, const Chain& other, const PodView& pod, Family family);
 
  private:
   // What rules may change of a packet while they are asked, and others of the chain ask for.
@@ -82,6 +91,8 @@ class ChainPaths {
   class Look;
   class Build;
 
+  // `is_later`: of packets that are not the first of their connection.
+  const Looked& look_at(const BaseChain& base, ChainIndex& chains, Family family, bool is_later);
   Leaf number_of(Path path);
   Leaf joined(Leaf first, Leaf then);
 

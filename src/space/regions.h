@@ -85,6 +85,10 @@ class Regions {
   // apart.
   [[nodiscard]] bool end_alike(Leaf one, Leaf other) const;
 
+  // Tells whether it is known from the rules alone, without following a packet, that both sides treat all packets
+  // alike.
+  [[nodiscard]] bool are_known_alike(std::size_t one, std::size_t other);
+
   [[nodiscard]] const Universe& universe() const { return universe_; }
   [[nodiscard]] Sets& sets() { return sets_; }
   [[nodiscard]] const Sets& sets() const { return sets_; }

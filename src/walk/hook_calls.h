@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -45,6 +46,13 @@ class FamilyRules {
   // be among those that are not understood.
   enum class Tracking : std::uint8_t { no, unknown, yes };
   [[nodiscard]] Tracking tracking() const { return tracking_; }
+  // Tells whether the rules of both ask for the same of packets, as far as that decides beside the rules themselves.
+  [[nodiscard]] bool ask_alike(const FamilyRules& other) const {
+    const auto asked = [](const FamilyRules& of) {
+      return std::tuple(of.mark_connections_, of.ask_flags_, of.asked_marks_, of.tracking_);
+    };
+    return asked(*this) == asked(other);
+  }
   // Returns, by device, why a neighbour there may not be found, which is found out once for all packets; empty: it is.
   [[nodiscard]] std::map<std::string, std::string>& why_no_neighbour() { return why_no_neighbour_; }
   // How many possible paths of one packet are followed. Where one has had more, few of each other one.

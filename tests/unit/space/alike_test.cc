@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// That two sides are alike, found out from their chains, beside what following all packets finds out.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "space/regions.h"
+#include "unit/asking.h"
+#include "unit/live_rules.h"
+#include "unit/space/random_rules.h"
+#include "walk/explain.h"
+
+namespace sidetrack::space {
+namespace {
+
+using RuleWords = std::initializer_list<std::string_view>;
+
+Side side_with(RuleWords rules) {
+  return {assumed_pod(planned("-m NONE --ip-families ipv4")),
+          {rules_of_others(BackendKind::iptables_nft, Family::ipv4, rules)}};
+}
+
+bool are_known_alike(RuleWords one, RuleWords other) {
+  Regions regions(list_of(side_with(one), side_with(other)));
+  const bool are_alike = regions.are_known_alike(0, 1);
+  EXPECT_EQ(regions.followed(), 0U);
+  EXPECT_EQ(are_alike, regions.are_known_alike(1, 0));
+  return are_alike;
+}
+
+TEST(KnownAlike, RulesThatMakeNoDifferenceWhereTheyStand) {
+  constexpr std::string_view redirects = "nat -A OUTPUT -p tcp -j REDIRECT --to-ports 15001";
+  EXPECT_TRUE(are_known_alike({redirects}, {redirects}));
+  EXPECT_TRUE(
+      are_known_alike({redirects}, {"nat -A OUTPUT -p tcp --dport 443 -j REDIRECT --to-ports 15001", redirects}));
+  EXPECT_TRUE(are_known_alike({redirects}, {redirects, "nat -A OUTPUT -p tcp --dport 443 -j REDIRECT --to-ports 9"}));
+  EXPECT_TRUE(are_known_alike({redirects}, {redirects, "nat -A OUTPUT -j RETURN"}));
+  EXPECT_TRUE(are_known_alike({"nat -A OUTPUT -m owner --uid-owner 5 -j RETURN", redirects},
+                              {"nat -A OUTPUT -m owner --uid-owner 5 -j RETURN",
+                               "nat -A OUTPUT -o eth0 -m owner --uid-owner 5 -j ACCEPT", redirects}));
+  EXPECT_TRUE(are_known_alike({"filter -A OUTPUT -p tcp -j DROP"},
+                              {"filter -A OUTPUT -p tcp -j ONE", "filter -A ONE -p tcp -j DROP"}));
+}
+
+TEST(KnownAlike, NotRulesThatMayMakeADifference) {
+  constexpr std::string_view redirects = "nat -A OUTPUT -p tcp -j REDIRECT --to-ports 15001";
+  EXPECT_FALSE(are_known_alike({redirects}, {"nat -A OUTPUT -p tcp --dport 443 -j REDIRECT --to-ports 9", redirects}));
+  EXPECT_FALSE(are_known_alike({redirects}, {"nat -A OUTPUT -p tcp --sport 40000 -j RETURN", redirects}));
+  EXPECT_FALSE(are_known_alike({redirects}, {"nat -A OUTPUT -o eth0 -p tcp -j RETURN", redirects}));
+  EXPECT_FALSE(are_known_alike({redirects}, {"nat -A OUTPUT -m owner --gid-owner 5 -j RETURN", redirects}));
+  EXPECT_FALSE(are_known_alike({redirects}, {"nat -A OUTPUT -s 10.0.0.1 -p tcp -j RETURN", redirects}));
+  EXPECT_FALSE(are_known_alike({redirects}, {"nat -A PREROUTING -p tcp -j REDIRECT --to-ports 15001", redirects}));
+  // The mark may be asked for later.
+  EXPECT_FALSE(are_known_alike({redirects}, {"mangle -A OUTPUT -j MARK --set-xmark 0x1/0xffffffff", redirects}));
+  // Another listener than that of the rule: its name is another one, too.
+  EXPECT_FALSE(are_known_alike({redirects}, {"nat -A OUTPUT -p tcp -j REDIRECT --to-ports 15006"}));
+  // Where the policy drops, ACCEPT and RETURN differ.
+  Side accepts = side_with({"filter -A OUTPUT -p tcp -j ACCEPT"});
+  Side returns = side_with({"filter -A OUTPUT -p tcp -j RETURN"});
+  for (Side* side : {&accepts, &returns}) side->live.front().chains.front().policy = Verdict::drop;
+  Regions regions(list_of(accepts, returns));
+  EXPECT_FALSE(regions.are_known_alike(0, 1));
+  // A chain that both base chains jump to, and that differs.
+  EXPECT_FALSE(are_known_alike({"filter -A OUTPUT -p tcp -j DROP", "filter -A OUTPUT -j ONE", "filter -A INPUT -j ONE",
+                                "filter -A ONE -j RETURN"},
+                               {"filter -A OUTPUT -p tcp -j DROP", "filter -A OUTPUT -j ONE", "filter -A INPUT -j ONE",
+                                "filter -A ONE -p tcp -j DROP"}));
+}
+
+// Each time a rule is copied to another place of its chain, or goes.
+TEST(KnownAlike, OnlyWhereAllPacketsEndAlike) {
+  unsigned alike = 0;
+  unsigned differing = 0;
+  for (unsigned seed = 0; seed < 150; ++seed) {
+    Random random(seed);
+    static const char* const few[] = {"-i * -b *", "-i 10.0.0.0/8 -x 10.1.0.0/16", "-q 443 -o 22", "-b 80 -d 8080"};
+    Side one{
+        assumed_pod(planned("--ip-families ipv4")),
+        {as_live(planned(fmt::format("{} --ip-families ipv4", random.of(few))).ruleset, BackendKind::iptables_nft)}};
+    if (random.one_in(2)) add_others(random, one.live.front());
+    Side other = one;
+    std::vector<LiveChain>& chains = other.live.front().chains;
+    std::erase_if(chains, [](const LiveChain& chain) { return chain.rules.empty(); });
+    std::vector<LiveRule>& rules = chains[random.below(chains.size())].rules;
+    const auto place = [&] { return rules.begin() + static_cast<std::ptrdiff_t>(random.below(rules.size())); };
+    if (random.one_in(2)) {
+      const LiveRule copied = *place();
+      rules.insert(place(), copied);
+    } else if (rules.size() > 1) {
+      rules.erase(place());
+    }
+    SCOPED_TRACE(seed);
+    Regions regions(list_of(std::move(one), std::move(other)));
+    if (!regions.are_known_alike(0, 1)) {
+      ++differing;
+      continue;
+    }
+    ++alike;
+    const auto ends_alike = [&](Leaf a, Leaf b) {
+      const bool is_unknown = a != no_such_packet && regions.decision(a).ending.kind == Outcome::Kind::unknown;
+      return is_unknown || regions.end_alike(a, b) ? Diagrams::yes : Diagrams::no;
+    };
+    const Regions::Node all =
+        regions.diagrams().combined(regions.of(0, Scope::ordinary), regions.of(1, Scope::ordinary), ends_alike);
+    EXPECT_EQ(all, Diagrams::whole(Diagrams::yes));
+  }
+  EXPECT_GT(alike, 20U);
+  EXPECT_GT(differing, 20U);
+}
+
+}  // namespace
+}  // namespace sidetrack::space
