@@ -11,6 +11,7 @@
 #include "apply/without_others.h"
 #include "mesh/describe.h"
 #include "model/error.h"
+#include "space/forwarded.h"
 #include "space/pairs.h"
 #include "walk/explain.h"
 #include "walk/in_flight.h"
@@ -46,6 +47,12 @@ bool is_for_tunnel(const Trace& trace) {
 bool differ_by_replies(space::Ending a, const space::Ending& b) {
   a.answers = b.answers;
   return a == b;
+}
+
+// Tells whether the outcome is as good as planned, or better.
+bool has_more_answers(const Outcome& there, const Outcome& planned) {
+  using Answers = Outcome::Answers;
+  return there.answers == Answers::arrive || (there.answers == Answers::unknown && planned.answers == Answers::lost);
 }
 
 // Whether packets meet there what they meet in `planned`, in the same order, and nothing else.
@@ -167,12 +174,12 @@ class Search {
   void compare() {
     Regions regions(list_of(space::Side{usual_, planned_}, space::Side{pod_, {live_.begin(), live_.end()}}),
                     is_understood_ ? most_followed : std::min(most_followed, most_steps / rules_));
-    compare(regions, space::Scope::ordinary);  // first: there may be too many of the others
-    if (tells_later_packets(live_)) compare(regions, space::Scope::connections);
+    compare(regions, regions.of(0, space::Scope::ordinary));  // first: there may be too many of the others
+    compare(regions, regions.of(0, space::forwarded(regions, pod_)));
+    if (tells_later_packets(live_)) compare(regions, regions.of(0, space::Scope::connections));
   }
 
-  void compare(Regions& regions, space::Scope scope) {
-    const Regions::Node planned = regions.of(0, scope);
+  void compare(Regions& regions, Regions::Node planned) {
     const auto is_asked = [&](Leaf leaf) {
       if (leaf == space::no_such_packet) return false;
       const space::Decision& decision = regions.decision(leaf);
@@ -259,7 +266,8 @@ class Search {
         as_planned_ = true;
         return std::nullopt;
       }
-      if (same_place(there, planned) && !has_usual_source_port(*asked)) return std::nullopt;
+      if (same_place(there, planned) && (!has_usual_source_port(*asked) || has_more_answers(there, planned)))
+        return std::nullopt;
       return both;
     } catch (const Error&) {
       return std::nullopt;
@@ -279,7 +287,7 @@ class Search {
     const Outcome& there = both->there.outcome;
     const bool is_of_subject = rule == there.why && !there.subject.empty();
     std::string key = is_of_subject ? there.subject : without_addresses(rule, both->there.packet);
-    if (!reasons_.insert(std::move(key)).second) return true;
+    if (reasons_.contains(rule) || !reasons_.insert(std::move(key)).second) return true;
     const Explained bare = with_fewest_words(*both);
     reasons_.insert(rule);
     const bool is_elsewhere = !same_place(there, both->planned.outcome);

@@ -221,7 +221,9 @@ Regions::Followed Regions::follow(const Point& point, Pod& pod, States::Number t
     if (mapped.contains(*packet.destination) || (packet.source && mapped.contains(*packet.source))) return none();
   }
   // A bound socket may send what is for the pod itself out of it: that is `out`, too.
-  if (way != Direction::in && is_local(view, *packet.destination, &cell) != (way == Direction::lo)) {
+  // No address stands for one of the pod.
+  const bool is_to_itself = !is_any(*packet.destination, &cell) && is_local(view, *packet.destination, &cell);
+  if (way != Direction::in && is_to_itself != (way == Direction::lo)) {
     if (way == Direction::lo) return none();
     const Value bound = point[index(Field::interface)];
     const Sets::Id no_device = sets_.single(unbound);
@@ -273,6 +275,7 @@ Box Regions::ordinary(const PodView& pod, Direction way, Family family) {
   if (way == Direction::in) at(Field::cgroup) = usual;
   const Sets::Id hosts = sets_.difference(at(Field::destination), set(not_hosts));
   const Sets::Id others = sets_.difference(hosts, set(local));
+  const Sets::Id own_hosts = sets_.intersection(hosts, set(local));
   switch (way) {
     case Direction::out:
       at(Field::interface) =
@@ -282,8 +285,8 @@ Box Regions::ordinary(const PodView& pod, Direction way, Family family) {
       break;
     case Direction::lo:
       at(Field::interface) = usual;
-      at(Field::source) = sets_.set_union(usual, set(local));
-      at(Field::destination) = sets_.intersection(hosts, set(local));
+      at(Field::source) = sets_.set_union(usual, own_hosts);
+      at(Field::destination) = own_hosts;
       break;
     case Direction::in:
       at(Field::interface) = sets_.difference(set(ways_out), usual);

@@ -172,6 +172,41 @@ TEST(Obstacles, AreNotPacketsThatNobodySends) {
     ADD_FAILURE() << text(one);
 }
 
+// Nor a broadcast address as the source.
+TEST(Obstacles, AreNotPacketsFromABroadcastAddress) {
+  for (const char* rule : {"-A INPUT -m addrtype --dst-type BROADCAST -j DROP",
+                           "-A INPUT -m addrtype --src-type BROADCAST -j DROP", "-A OUTPUT -s 127.255.255.255 -j DROP"})
+    EXPECT_EQ(found(usual, {{Table::filter, rule}}), "");
+}
+
+// What hosts behind the pod send to others, as containers in it do.
+TEST(Obstacles, AreRulesForWhatIsForwarded) {
+  const Edit with_containers = [](PodView& pod) {
+    pod.interface("net1")->addresses = {{*Address::parse("172.17.0.1"), 16}};
+    std::erase_if(pod.routes, [](const Route& route) { return route.device == "net1"; });
+    pod.routes.push_back({*AddressRange::parse("172.17.0.0/16"), "net1"});
+  };
+  const std::string options = std::string(usual) + " -k net1";
+  EXPECT_EQ(found(options.c_str(), {}, with_containers), "");
+  EXPECT_EQ(
+      found(options.c_str(), {{Table::raw, "-A PREROUTING -d 203.0.113.0/24 -i net1 -p tcp -j DROP"}}, with_containers),
+      "rule 1 of raw PREROUTING: -A PREROUTING -d 203.0.113.0/24 -i net1 -p tcp -j DROP: `in tcp 203.0.113.1:80 "
+      "--from 172.17.0.3 --in-interface net1` dropped: by rule 1 of raw PREROUTING; as requested it lands on "
+      "172.17.0.1:15001 (Envoy outbound); original destination 203.0.113.1:80\n");
+}
+
+// By a route to the server as an address of the pod, queries that are marked get replies that they lack as planned.
+TEST(Obstacles, AreNotRepliesThatArrive) {
+  const std::string all = found("-m TPROXY -i * -b * --redirect-dns --dns-server 10.96.0.10", {}, [](PodView& pod) {
+    Route local{*AddressRange::parse("10.0.0.0/8"), "lo"};
+    local.kind = Route::Kind::local;
+    local.table = local_table;
+    pod.routes.push_back(local);
+  });
+  EXPECT_NE(all, "");
+  EXPECT_EQ(all.find("return path: :"), std::string::npos) << all;
+}
+
 TEST(Obstacles, AreFoundByHostsThatThePodHasARouteTo) {
   const auto connected = [](const char* own, const char* network) {
     return [own, network](PodView& pod) {

@@ -240,12 +240,12 @@ TEST(EffectWords, SayWhatDiffersBeforeAndAfter) {
             "  before   reaches the pod untouched\n"
             "  after    dropped\n"
             "  witness  sidetrack explain lo tcp 127.0.0.1:80 --uid 7 --gid 1000\n"
-            "and 44 more regions, of later packets of connections and of packets that are not usual (--json has "
+            "and 47 more regions, of later packets of connections and of packets that are not usual (--json has "
             "them)\n");
   const nlohmann::json said = nlohmann::json::parse(effect_json(regions, found));
   EXPECT_EQ(said["same"], false);
   EXPECT_EQ(said["regions"].size(), found.size());
-  EXPECT_EQ(found.size(), 49U);
+  EXPECT_EQ(found.size(), 52U);
   EXPECT_EQ(said["regions"][3]["words"], "outbound tcp, IPv4: to port 80; sent by uid 7");
   EXPECT_EQ(said["regions"][3]["before"], "leaves untouched, by eth0");
   EXPECT_EQ(said["regions"][3]["after"], "dropped");

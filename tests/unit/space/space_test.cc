@@ -519,6 +519,17 @@ TEST(Map, FollowsEachNextHopWithItsSource) {
               HasSubstr("(dropped, or leaves untouched, by eth0)"));
 }
 
+// No address is never one of the pod: the kernel takes another one.
+TEST(Map, WhereNoAddressIsWithinALocalRoute) {
+  Side side = side_of("-i * --ip-families ipv4", BackendKind::iptables_nft);
+  Route local{*AddressRange::parse("0.0.0.0/1"), "lo"};
+  local.kind = Route::Kind::local;
+  local.table = local_table;
+  side.pod.routes.push_back(local);
+  Random random(1);
+  check(side, random, 200);
+}
+
 TEST(Map, AsJsonNamesAPolicyThatDecides) {
   Side side = side_of("-m NONE --ip-families ipv4", BackendKind::iptables_legacy);
   push(side, Table::filter, "OUTPUT", {ProtocolMatch{Protocol::tcp}}, Verdict::accept);
