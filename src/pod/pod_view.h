@@ -27,6 +27,7 @@ struct PodView {
   bool tcp_fwmark_accept = false;
   bool first_is_broadcast = false;  // the first address of a network, as on Linux before 5.14
   Families fwmark_reflect{};  // net.FAMILY.fwmark_reflect: what the kernel itself answers has the mark of the request
+  Families ignored_echos{};  // net.ipv4.icmp_echo_ignore_all, net.ipv6.icmp.echo_ignore_all: the kernel answers no ping
   friend bool operator==(const PodView&, const PodView&) = default;
 
   // Finds it by its name; nullptr if the pod has none of that name.

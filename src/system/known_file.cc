@@ -35,6 +35,8 @@ constexpr Row files[] = {
     {"/proc/sys/net/ipv4/conf/all/accept_local", KnownFilesFor::answers},
     {"/proc/sys/net/ipv4/fwmark_reflect", KnownFilesFor::answers},
     {"/proc/sys/net/ipv6/fwmark_reflect", KnownFilesFor::answers},
+    {"/proc/sys/net/ipv4/icmp_echo_ignore_all", KnownFilesFor::answers},
+    {"/proc/sys/net/ipv6/icmp/echo_ignore_all", KnownFilesFor::answers},
     {"/proc/thread-self/uid_map", KnownFilesFor::changes},
     {"/proc/thread-self/gid_map", KnownFilesFor::changes},
     {"/proc/locks", KnownFilesFor::changes},

@@ -22,6 +22,8 @@ enum class KnownFile : std::uint8_t {
   accept_local,         // net.ipv4.conf.all.accept_local
   fwmark_reflect_ipv4,  // net.ipv4.fwmark_reflect
   fwmark_reflect_ipv6,  // net.ipv6.fwmark_reflect; not there without IPv6 in the kernel
+  ignored_echos_ipv4,   // net.ipv4.icmp_echo_ignore_all
+  ignored_echos_ipv6,   // net.ipv6.icmp.echo_ignore_all; not there without IPv6 in the kernel
   // Only who changes rules reads these.
   uid_map,
   gid_map,

@@ -170,6 +170,8 @@ std::optional<Outcome> PacketWalk::with_answers() {
                            now.destination.address.text()));
   }
   if (lands && asked_.direction != Direction::in && observer() != nullptr) observer()->interface();
+  if (lands && pod_.ignored_echos.contains(packet_.family) && !has_ports())
+    return end(Outcome::Answers::lost, "the kernel answers no ping (icmp echo_ignore_all)");
   // Answers from the pod itself come in by the interface that has their destination (rt_iif, ip6_dst_idev).
   if (lands && asked_.direction != Direction::in && !asked_.interface.empty() &&
       !is_own_of(pod_, asked_.interface, from, observer())) {

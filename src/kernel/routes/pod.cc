@@ -190,6 +190,7 @@ PodView pod_of(netlink::Socket& socket, const Claims& claims) {
   }
   pod.tcp_fwmark_accept = is_set(KnownFile::tcp_fwmark_accept);
   pod.fwmark_reflect = families_set(KnownFile::fwmark_reflect_ipv4, KnownFile::fwmark_reflect_ipv6);
+  pod.ignored_echos = families_set(KnownFile::ignored_echos_ipv4, KnownFile::ignored_echos_ipv6);
   pod.rules.clear();
   for (routes::ListedRule& live : all.rules) pod.rules.push_back(std::move(live.rule));
   add_rules_that_may_count(pod);

@@ -7,6 +7,7 @@
 #include <netinet/ip_icmp.h>
 
 #include <array>
+#include <functional>
 
 #include "support/network.h"
 #include "support/traffic.h"
@@ -137,8 +138,10 @@ TEST_P(KernelSettings, AcceptedConnectionsHaveTheMarkWhereItIsSet) {
   EXPECT_THAT(from_client(pod(8080)), Not(HasSubstr("lost")));
 }
 
-// Two pings, the first one longer: whether an answer to it comes before that to the second one.
-bool is_long_ping_answered(const Namespace& where, const Endpoint& to) {
+// Two pings, the first one longer: whether an answer to it comes before that to the second one. `between`: is done
+// when the first one was taken.
+bool is_long_ping_answered(
+    const Namespace& where, const Endpoint& to, const std::function<void()>& between = [] {}) {
   const bool ipv4 = to.address.family == Family::ipv4;
   bool answered = false;
   where.run([&] {
@@ -154,6 +157,7 @@ bool is_long_ping_answered(const Namespace& where, const Endpoint& to) {
       const auto sum = static_cast<std::uint16_t>(~(echo[0] << 8U));  // of ICMPv6 the kernel's
       if (ipv4) echo[2] = static_cast<std::uint8_t>(sum >> 8U), echo[3] = static_cast<std::uint8_t>(sum);
       check(::send(socket.get(), echo.data(), size, 0), "send");
+      if (size == 64) between();
     }
     const std::uint8_t reply = ipv4 ? std::uint8_t{ICMP_ECHOREPLY} : std::uint8_t{ICMP6_ECHO_REPLY};
     for (;;) {
@@ -191,6 +195,19 @@ TEST_P(KernelSettings, PingsAreAnsweredWithTheirMarkWhereItIsSet) {
   EXPECT_THAT(explained("in", "udp", pod(5000).text(), std::string(at().client)), Not(HasSubstr("lost")));
   for (const char* version : {"ipv4", "ipv6"}) set_sysctl(inside, fmt::format("{}/fwmark_reflect", version), "0");
   EXPECT_THAT(said(), Not(HasSubstr("lost")));
+}
+
+TEST_P(KernelSettings, PingsAreNotAnsweredWhereTheyAreIgnored) {
+  const Namespace& inside = pod_->ns();
+  const Namespace& outside = pod_->at(Place::outside);
+  const char* setting = family() == Family::ipv4 ? "ipv4/icmp_echo_ignore_all" : "ipv6/icmp/echo_ignore_all";
+  const auto said = [&] { return explained("in", "icmp", std::string(at().pod), std::string(at().client)); };
+  EXPECT_TRUE(is_long_ping_answered(outside, pod(0)));
+  EXPECT_THAT(said(), Not(HasSubstr("lost")));
+  set_sysctl(inside, setting, "1");
+  EXPECT_THAT(said(), HasSubstr("replies are lost: the kernel answers no ping"));
+  EXPECT_THAT(explained("in", "udp", pod(5000).text(), std::string(at().client)), Not(HasSubstr("lost")));
+  EXPECT_FALSE(is_long_ping_answered(outside, pod(0), [&] { set_sysctl(inside, setting, "0"); }));
 }
 
 }  // namespace

@@ -192,6 +192,7 @@ void add_settings(Random& random, PodView& pod) {
   }
   pod.tcp_fwmark_accept = random.one_in(3);
   if (random.one_in(3)) pod.fwmark_reflect = Families::both();
+  if (random.one_in(4)) pod.ignored_echos = Family::ipv6;
 }
 
 }  // namespace sidetrack::space
