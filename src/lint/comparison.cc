@@ -132,25 +132,54 @@ class Comparing {
       return;
     }
     if (option.values.empty() || option.only_whole) return;
+    std::vector<Found> values = values_without_effect(option, side, known, 0);
+    if (!values.empty() && changes_others(option)) values = values_without_effect(option, side, known, most_planned);
+    std::ranges::move(values, std::back_inserter(found));
+  }
+
+  // Without any of the values that were found so far as without effect, the rules of the other values, or of other
+  // options, may change, and packets end otherwise.
+  bool changes_others(const Option& option) {
+    if (!option.without_values) return false;
+    std::set<std::size_t> places;
+    for (const ListValue* value : without_effect_)
+      places.insert(static_cast<std::size_t>(value - option.values.data()));
+    Regions both(list_of(regions_.side(0), option.without_values(places)));
+    Difference known;
+    return !both.are_known_alike(0, 1) && Comparing(both, families_, {}).makes_difference(known, 1, both.wholes());
+  }
+
+  static constexpr std::size_t most_planned = 32;
+  // `planned`: of so many it is found out, one by one, whether they change others; the rest have an effect then. 0:
+  // that is not asked.
+  std::vector<Found> values_without_effect(const Option& option, std::size_t side, Difference& known,
+                                           std::size_t planned) {
+    std::vector<Found> found;
     // The others of the list, without those that were found: of two that are equal one is left.
     std::map<int, Covering> covering;
     for (const ListValue& value : option.values) covering[family_of(value)].add(value.values);
     without_effect_.clear();
+    std::size_t tried = 0;
     for (auto value = option.values.rbegin(); value != option.values.rend(); ++value) {
       if (std::ranges::find(option.usual, value->text) != option.usual.end()) continue;
       Covering& others = covering[family_of(*value)];
       others.remove(value->values);
       const Sets::Id all = regions_.sets().of({value->values});
       const Sets::Id own = regions_.sets().of(others.uncovered(value->values));
-      const bool has_effect =
+      bool has_effect =
           own != Sets::empty && (option.only_covered || makes_difference(known, side, boxes_of(option, *value, own)));
+      if (!has_effect) {
+        without_effect_.insert(&*value);
+        has_effect = planned > 0 && (++tried > planned || changes_others(option));
+      }
       if (has_effect) {
+        without_effect_.erase(&*value);
         others.add(value->values);
       } else {
-        without_effect_.insert(&*value);
         found.push_back(of_value(option, *value, own == Sets::empty, all));
       }
     }
+    return found;
   }
 
   static int family_of(const ListValue& value) { return value.family ? static_cast<int>(*value.family) + 1 : 0; }

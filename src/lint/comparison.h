@@ -2,7 +2,10 @@
 // Everything with an option against everything without it.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +31,8 @@ struct Option {
   space::Field field = space::Field::destination_port;  // by what they have there
   Protocol protocol = Protocol::tcp;                    // which people send
   space::Side without{};
+  // How everything would be without these values of it, by their places in `values`. None: as `without`, but for them.
+  std::function<space::Side(const std::set<std::size_t>&)> without_values{};
   bool same_plan = false;               // without it, not even the rules differ
   bool only_by_plan = false;            // what it changes is seen in no packet: its rules decide
   bool only_covered = false;            // its values are compared with each other alone

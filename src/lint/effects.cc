@@ -173,10 +173,12 @@ class OfConfig {
  private:
   static constexpr BackendKind backend = BackendKind::iptables_nft;  // every value has a rule of its own there
 
+  Side side_of(const Plan& left) const { return {with_routing(pod_, left.routing), {as_live(left.ruleset, backend)}}; }
+
   void add(Option option, const Config& config) {
-    const Plan without = plan(config, subject_.facts);
-    option.same_plan = without.ruleset.rules == whole_.ruleset.rules && without.routing == whole_.routing;
-    option.without = {with_routing(pod_, without.routing), {as_live(without.ruleset, backend)}};
+    const Plan left = plan(config, subject_.facts);
+    option.same_plan = left.ruleset.rules == whole_.ruleset.rules && left.routing == whole_.routing;
+    option.without = side_of(left);
     options_.push_back(std::move(option));
   }
 
@@ -240,6 +242,11 @@ class OfConfig {
     }
     Config config = subject_.config;
     if (!only_covered) flag.value_of.reset(config);
+    option.without_values = [this, &flag](const std::set<std::size_t>& places) {
+      Config left = subject_.config;
+      for (auto place = places.rbegin(); place != places.rend(); ++place) flag.value_of.erase(left, *place);
+      return side_of(plan(left, subject_.facts));
+    };
     if (meaning.role == Role::narrows) return add_narrowing(flag, std::move(option), config);
     add(std::move(option), config);
     if (only_covered) options_.back().same_plan = false;

@@ -92,8 +92,12 @@ OptionValue held(const Flag& flag, const Selection<Value>& value) {
 
 template <auto Member>
 void erase(Config& config, std::size_t which) {
-  if constexpr (requires { (config.*Member).erase((config.*Member).begin()); })
-    (config.*Member).erase((config.*Member).begin() + static_cast<std::ptrdiff_t>(which));
+  const auto erase_from = [&](auto& list) { list.erase(list.begin() + static_cast<std::ptrdiff_t>(which)); };
+  if constexpr (requires { (config.*Member).list; }) {
+    erase_from((config.*Member).list);
+  } else if constexpr (requires { (config.*Member).erase((config.*Member).begin()); }) {
+    erase_from(config.*Member);
+  }
 }
 
 template <auto Member>
