@@ -260,7 +260,8 @@ bool goes_on(std::string_view before, std::string_view line) {
       std::ranges::none_of(rule, begins_with_verb) || std::ranges::any_of(words, starts_rule))
     return false;
   const std::string_view before_last = rule.size() > 1 ? rule[rule.size() - 2] : "";
-  const bool lacks_value = before_last == "--tcp-flags" || before_last == "--match-set";  // they take two
+  constexpr std::string_view of_two_values[] = {"--tcp-flags", "--match-set", "-P", "--policy"};
+  const bool lacks_value = std::ranges::find(of_two_values, before_last) != std::end(of_two_values);
   return is_option(words[0]) || words[0] == "!" || (is_option(rule.back()) && !is_bare(rule.back())) ||
          rule.back().ends_with(',') || lacks_value;
 }
@@ -486,6 +487,7 @@ class Reader {
     }
     const Verb* verb = verb_of(words[0]);
     if (verb == nullptr || words.size() < 2 || words[1].starts_with('-')) return false;
+    if (verb->kind == Kind::policy && (words.size() < 3 || !policy_of(words[2]))) return false;
     const bool has_rule = words.size() > 2 && verb->kind == Kind::append;
     if (has_rule && !in_table_ && !in_listing_ && words[2] != "!" && !words[2].starts_with('-')) return false;  // prose
     if (!in_table_) open_listing(*verb, words[1]);
@@ -553,7 +555,6 @@ class Reader {
   void add(Section& section, const Verb& verb, std::string_view text, Counters counters) {
     std::vector<std::string> words;
     for (const std::string_view word : split(text, " ")) words.emplace_back(word);
-    if (verb.kind == Kind::policy && (words.size() < 3 || !policy_of(words[2]))) return;
     ChainOperation made;
     made.kind = verb.kind;
     made.chain = words.size() > 1 ? words[1] : "";

@@ -561,8 +561,12 @@ class RuleMaker {
     std::optional<PortRange> ports;
     if (!read_destination(statement.text(0), addresses, ports) || !ports) return false;
     load_constant(8, bytes_of(Data::network(ports->first)));
+    if (addresses) load_constant(0, bytes_of(bytes_of(addresses->first)));
     bytes_.u32(NFTA_TPROXY_REG_PORT, NFT_REG32_08);
-    if (addresses) bytes_.u32(NFTA_TPROXY_REG_ADDR, value_register);  // it is not followed to another one
+    if (addresses) {  // it is not followed to another one
+      bytes_.u32(NFTA_TPROXY_FAMILY, addresses->family() == Family::ipv6 ? NFPROTO_IPV6 : NFPROTO_IPV4);
+      bytes_.u32(NFTA_TPROXY_REG_ADDR, value_register);
+    }
     bytes_.add("tproxy");
     return true;
   }
@@ -627,9 +631,11 @@ KernelChain chain_of(const NftTable& listed, const NftChain& chain, MadeTable& m
     const auto hook = hook_called(chain.hook);
     const auto type = type_named(chain.type);
     if (!hook || !type)
-      throw Error(ExitCode::usage,
-                  fmt::format("{}: the chain {} is of type {} at the hook {}: expected those of nft", listed.source,
-                              excerpt(chain.name), excerpt(chain.type), excerpt(chain.hook)));
+      throw Error(
+          ExitCode::usage,
+          fmt::format("{}: the chain {} is of type {} at the hook {}: expected filter, nat or route, at prerouting, "
+                      "input, forward, output, postrouting, ingress or egress",
+                      listed.source, excerpt(chain.name), excerpt(chain.type), excerpt(chain.hook)));
     result.hook = HookPoint{*hook, chain.priority, *type, {}};
     if (chain.drops) result.policy = Verdict::drop;
   }

@@ -758,6 +758,8 @@ class Reader {
   // tproxy to :15006 meta mark set 1 accept
   void take_tproxy(const RawExpression& e) {
     const auto port = constant<std::uint16_t>(e.u32(NFTA_TPROXY_REG_PORT), true);
+    const auto to = address(e.u32(NFTA_TPROXY_REG_ADDR), e.u32(NFTA_TPROXY_FAMILY));
+    if (port && to) return opaque("tproxy to " + destination_words(AddressRange::single(*to), PortRange{*port, *port}));
     if (!port || e.has(NFTA_TPROXY_REG_ADDR) || tproxy_) return opaque("tproxy to an unknown port");
     tproxy_ = Tproxy{*port, 0, 0};
   }

@@ -814,6 +814,10 @@ TEST(NftReader, Tproxy) {
   EXPECT_EQ(
       read(load(port(1)) + expression("tproxy", number(NFTA_TPROXY_REG_PORT, 1) + number(NFTA_TPROXY_REG_ADDR, 1))),
       " tproxy to an unknown port");
+  const std::string to_address =
+      expression("tproxy", number(NFTA_TPROXY_FAMILY, NFPROTO_IPV4) + number(NFTA_TPROXY_REG_PORT, 1) +
+                               number(NFTA_TPROXY_REG_ADDR, 2));
+  EXPECT_EQ(read(load(port(15006)) + load(std::string("\x7f\0\0\1", 4), 2) + to_address), " tproxy to 127.0.0.1:15006");
   EXPECT_EQ(read(tproxy + dport(lookup("decide", to_verdict))), " vmap @decide");
 }
 

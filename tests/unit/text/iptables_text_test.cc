@@ -326,6 +326,11 @@ TEST(IptablesText, JoinsRulesThatAMailHasWrapped) {
               ElementsAre("iptables-legacy ipv4 filter -A OUTPUT -p tcp --tcp-flags FIN,SYN,RST,ACK SYN -j DROP"));
   EXPECT_THAT(rules({"$ iptables -S\n-P OUTPUT ACCEPT\n-A OUTPUT -p tcp -m comment\nword more -j DROP\n$ \n"}),
               ElementsAre(HasSubstr("[unknown target]")));
+  EXPECT_EQ(refused({"-P OUTPUT\n\tDROP\n"}), refused({"-P OUTPUT DROP\n"}));
+  EXPECT_THAT(rules({"$ iptables -S\n-P OUTPUT\nDROP\n-A OUTPUT -p tcp -j ACCEPT\n$ \n"}),
+              ElementsAre("iptables-legacy ipv4 filter -P OUTPUT DROP",
+                          "iptables-legacy ipv4 filter -A OUTPUT -p tcp -j ACCEPT"));
+  EXPECT_THAT(refused({"-P OUTPUT ACC\n\tEPT\n"}), HasSubstr("no rules"));
   const std::string start = "*nat\n:OUTPUT ACCEPT [0:0]\n", first = "iptables-legacy ipv4 nat -A OUTPUT ";
   const std::string whole = first + "-d 10.96.0.10/32 -p tcp --dport 80 -j REDIRECT --to-ports 9002";
   for (const char* wrapped : {"-A OUTPUT -d 10.96.0.10/32 -p tcp -m tcp --dport 80\n-j REDIRECT --to-ports 9002",

@@ -372,8 +372,10 @@ TEST(NftText, NamesPrioritiesAsTheFamilyHasThem) {
   EXPECT_EQ(priority("ip", "filter + 10"), 10);
   EXPECT_EQ(priority("ip6", "raw"), -300);
   EXPECT_EQ(priority("ip", "-7"), -7);
-  EXPECT_THAT(refused("table ip t {\n\tchain c {\n\t\ttype filter hook somewhere priority 0;\n\t}\n}\n"),
-              HasSubstr("file1:1: the chain c is of type filter at the hook somewhere: expected those of nft"));
+  EXPECT_THAT(
+      refused("table ip t {\n\tchain c {\n\t\ttype filter hook somewhere priority 0;\n\t}\n}\n"),
+      HasSubstr("file1:1: the chain c is of type filter at the hook somewhere: expected filter, nat or route, at "
+                "prerouting"));
 }
 
 constexpr const char* document = R"(# nft -j list ruleset
