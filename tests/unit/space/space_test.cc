@@ -971,7 +971,7 @@ TEST(Regions, OfMarksThatNobodyAsksForAreNotToldApart) {
 
 // Rules that set, save, restore and ask for bits of the mark, and routes by it.
 TEST(Space, RandomBitsOfMarks) {
-  const unsigned sets = amount("SIDETRACK_SPACE_SETS", 4);
+  const unsigned sets = amount("SIDETRACK_SPACE_SETS", 3);
   for (unsigned seed = 0; seed < sets; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
