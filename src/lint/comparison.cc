@@ -111,9 +111,16 @@ class Comparing {
     return all;
   }
 
+  // Found out once: each value of a list asks for it.
+  bool is_known_alike(std::size_t side) {
+    const auto [known, added] = known_alike_.try_emplace(side);
+    if (added) known->second = regions_.are_known_alike(0, side);
+    return known->second;
+  }
+
   bool makes_difference(Difference& known, std::size_t side, const std::vector<Box>& boxes) {
     if (is_shown_by_example(side, boxes, Scope::ordinary)) return true;
-    if (regions_.are_known_alike(0, side)) return false;
+    if (is_known_alike(side)) return false;
     if (is_shown_by_example(side, boxes, Scope::any_state)) return true;
     for (const Scope scope : {Scope::ordinary, Scope::everything}) {
       const auto [node, added] = known.try_emplace(scope);
@@ -141,17 +148,15 @@ class Comparing {
   // options, may change, and packets end otherwise.
   bool changes_others(const Option& option) {
     if (!option.without_values) return false;
-    std::set<std::size_t> places;
-    for (const ListValue* value : without_effect_)
-      places.insert(static_cast<std::size_t>(value - option.values.data()));
-    Regions both(list_of(regions_.side(0), option.without_values(places)));
+    Regions both(list_of(regions_.side(0), option.without_values(without_effect_)));
     Difference known;
-    return !both.are_known_alike(0, 1) && Comparing(both, families_, {}).makes_difference(known, 1, both.wholes());
+    Comparing comparing(both, families_, options_);
+    return !comparing.is_known_alike(1) && comparing.makes_difference(known, 1, both.wholes());
   }
 
   static constexpr std::size_t most_planned = 32;
-  // `planned`: of so many it is found out, one by one, whether they change others; the rest have an effect then. 0:
-  // that is not asked.
+  // Tries, one by one, whether up to `planned` values change others, and takes the rest for ones that do. 0: tries
+  // none.
   std::vector<Found> values_without_effect(const Option& option, std::size_t side, Difference& known,
                                            std::size_t planned) {
     std::vector<Found> found;
@@ -169,11 +174,11 @@ class Comparing {
       bool has_effect =
           own != Sets::empty && (option.only_covered || makes_difference(known, side, boxes_of(option, *value, own)));
       if (!has_effect) {
-        without_effect_.insert(&*value);
+        without_effect_.insert(place_of(option, *value));
         has_effect = planned > 0 && (++tried > planned || changes_others(option));
       }
       if (has_effect) {
-        without_effect_.erase(&*value);
+        without_effect_.erase(place_of(option, *value));
         others.add(value->values);
       } else {
         found.push_back(of_value(option, *value, own == Sets::empty, all));
@@ -182,6 +187,9 @@ class Comparing {
     return found;
   }
 
+  static std::size_t place_of(const Option& option, const ListValue& value) {
+    return static_cast<std::size_t>(&value - option.values.data());
+  }
   static int family_of(const ListValue& value) { return value.family ? static_cast<int>(*value.family) + 1 : 0; }
 
   // How many values of a list have each number.
@@ -314,7 +322,7 @@ class Comparing {
     made.subject = fmt::format("{} {}", option.flag, value.text);
     if (covered) {
       const auto cover = std::ranges::find_if(option.values, [&](const ListValue& other) {
-        return !without_effect_.contains(&other) && other.family == value.family &&
+        return !without_effect_.contains(place_of(option, other)) && other.family == value.family &&
                other.values.first <= value.values.first && value.values.last <= other.values.last;
       });
       made.message =
@@ -335,7 +343,8 @@ class Comparing {
   const std::vector<Option>& options_;
   Regions& regions_;
   std::map<Scope, Regions::Node> base_;
-  std::set<const ListValue*> without_effect_;  // of the option that is inspected
+  std::map<std::size_t, bool> known_alike_;  // by side
+  std::set<std::size_t> without_effect_;     // the places of values of the option that is inspected
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What is found out of all packets from the chains alone, without following any.
+// Tells from the chains alone, without following a packet, whether all packets end alike.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -40,7 +40,7 @@ class SameRules {
   std::set<std::pair<const LiveChain*, const LiveChain*>> compared_;
 };
 
-// The rules of a path that do something to a packet: neither jumps on the way nor what only leaves it alone.
+// Returns the rules of a path that do something to a packet: neither jumps on the way nor what only leaves it alone.
 std::vector<const LiveRule*> effects(const ChainPath& path, Verdict policy) {
   std::vector<const LiveRule*> all;
   for (const RuleInChain& each : path.rules) {
@@ -52,20 +52,21 @@ std::vector<const LiveRule*> effects(const ChainPath& path, Verdict policy) {
   return all;
 }
 
-// A listener is named by the rule that leads to it, and TPROXY of the plan is known to find its socket.
+// Tells whether both do the same. A listener is named by the rule that leads to it, and TPROXY of the plan is known to
+// find its socket.
 bool do_alike(const LiveRule* one, const LiveRule* other) {
   return one->rule.target == other->rule.target && one->ours == other->ours &&
          describe(one->rule).rule == describe(other->rule).rule;
 }
 
-// Packets that come to a chain, as far as its rules may ask for more than what ChainPaths tells apart. What the kernel
-// chooses, and whose socket it is, is something: where that is not known, it is one of these.
+// Returns the packets that may come to a chain, as far as its rules may ask for more than what ChainPaths tells apart.
+// What the kernel chooses, and whose socket it is, is something: where that is not known, it is one of these.
 std::vector<WalkState> arrivals(const PodView& pod, Family family, Hook hook, const bool (&asks_interfaces)[2],
                                 bool asks_owners) {
-  std::vector<std::string> names{"lo"};
-  for (const Interface& interface : pod.interfaces) names.push_back(interface.name);
-  for (const Route& route : pod.routes) std::ranges::copy(route.devices(), std::back_inserter(names));
-  const std::vector<std::string> none{""};
+  std::set<std::string> names{"lo"};
+  for (const Interface& interface : pod.interfaces) names.insert(interface.name);
+  for (const Route& route : pod.routes) std::ranges::copy(route.devices(), std::inserter(names, names.end()));
+  const std::set<std::string> none{""};
   const bool has_in = hook == Hook::prerouting || hook == Hook::input || hook == Hook::forward;
   const bool has_out = hook == Hook::output || hook == Hook::postrouting || hook == Hook::forward;
   WalkState any;
@@ -91,7 +92,12 @@ std::vector<WalkState> arrivals(const PodView& pod, Family family, Hook hook, co
   return all;
 }
 
-// Where the kernel begins with packets of the family, or with frames of any.
+bool are_at_same_place(const LiveChain& a, const LiveChain& b) {
+  return a.families == b.families && a.table_name == b.table_name && a.name == b.name && a.hook == b.hook &&
+         a.policy == b.policy && a.dormant == b.dormant;
+}
+
+// Returns the chains that the kernel calls for packets of the family, or for frames.
 std::vector<const LiveChain*> base_chains(const Live& live, Family family) {
   std::vector<const LiveChain*> all;
   for (const LiveChain& chain : live.chains) {
@@ -138,17 +144,13 @@ bool ChainPaths::lead_alike(const Chain& one, const Chain& other, const PodView&
 
 bool Regions::are_known_alike(std::size_t one, std::size_t other) {
   if (sides_[one].pod != sides_[other].pod) return false;
-  const auto is_at_same_place = [](const LiveChain& a, const LiveChain& b) {
-    return a.families == b.families && a.table_name == b.table_name && a.name == b.name && a.hook == b.hook &&
-           a.policy == b.policy && a.dormant == b.dormant;
-  };
   const auto are_alike = [&](FamilyRules& rules, const Live& live, FamilyRules& other_rules, const Live& other_live,
                              Family family) {
     const std::vector<const LiveChain*> chains = base_chains(live, family);
     const std::vector<const LiveChain*> other_chains = base_chains(other_live, family);
     return live.backend == other_live.backend &&
            std::ranges::equal(chains, other_chains, [&](const LiveChain* a, const LiveChain* b) {
-             if (!is_at_same_place(*a, *b)) return false;
+             if (!are_at_same_place(*a, *b)) return false;
              if (SameRules(rules.chains(live), other_rules.chains(other_live))(*a, *b)) return true;
              const bool is_of_packets = !a->families.empty() && a->hook->device.empty();
              return is_of_packets &&
