@@ -117,23 +117,42 @@ Rule rule_of(const Object& object, Table table) {
   return rule;
 }
 
-// `show` has words of its own for what it does not understand; nothing is known of such a rule, then.
+// `show` says in the words of nft what iptables has none for: "-A out -p tcp reject with tcp reset", "-A out log".
+// What it does not understand has words of its own; nothing is known of such a rule, then.
+void take_words_of_nft(Rule& rule) {
+  const auto* last = rule.matches.empty() ? nullptr : std::get_if<UnknownMatch>(&rule.matches.back());
+  if (rule.target != Target(NonTerminating{}) || last == nullptr || last->words.starts_with('-')) return;
+  const std::string words = last->words;
+  const auto begins_with = [&](std::string_view name) {
+    return words.starts_with(name) && (words.size() == name.size() || words[name.size()] == ' ');
+  };
+  constexpr std::string_view without_effect[] = {"log", "dup", "last", "counter"};
+  if (begins_with("reject")) {
+    rule.target = Reject{words};
+  } else if (std::ranges::any_of(without_effect, begins_with)) {
+    rule.target = NonTerminating{words};
+  } else {
+    rule.target = UnknownTarget{words};
+  }
+  rule.matches.pop_back();
+}
+
 Rule rule_as_shown(const Object& object, const LiveChain& chain) {
   const std::string text = object.text("rule");
-  const Families families = object.families();
+  Rule rule;
   try {
-    return rule_of(object, chain.table);
+    rule = rule_of(object, chain.table);
   } catch (const Error&) {
     const std::string start = fmt::format("-A {} ", printable(chain.name));
     if (!text.starts_with(start)) throw;
-    Rule rule;
-    rule.families = families;
+    rule.families = object.families();
     rule.table = chain.table;
     rule.chain = chain.name;
     rule.matches = {UnknownMatch{text.substr(start.size())}};
-    rule.target = UnknownTarget{"[unknown target]"};
-    return rule;
+    rule.target = NonTerminating{};
   }
+  take_words_of_nft(rule);
+  return rule;
 }
 
 Routing routing_of(const Object& object) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "rule/words.h"
 
@@ -72,6 +73,39 @@ std::string log_words(const RawExpression& log, bool native) {
   if (log.has(NFTA_LOG_SNAPLEN)) add(log.u32(NFTA_LOG_SNAPLEN), "snaplen", "--nflog-size");
   if (log.has(NFTA_LOG_QTHRESHOLD)) add(log.u16(NFTA_LOG_QTHRESHOLD), "queue-threshold", "--nflog-threshold");
   return words;
+}
+
+std::string reject_words(const RawExpression& reject, bool ipv4) {
+  struct Code {
+    std::string_view type;
+    std::uint8_t number;
+    std::string_view name;
+  };
+  static constexpr Code codes[] = {{"icmp", 0, "net-unreachable"},
+                                   {"icmp", 1, "host-unreachable"},
+                                   {"icmp", 2, "prot-unreachable"},
+                                   {"icmp", 3, "port-unreachable"},
+                                   {"icmp", 9, "net-prohibited"},
+                                   {"icmp", 10, "host-prohibited"},
+                                   {"icmp", 13, "admin-prohibited"},
+                                   {"icmpv6", 0, "no-route"},
+                                   {"icmpv6", 1, "admin-prohibited"},
+                                   {"icmpv6", 3, "addr-unreachable"},
+                                   {"icmpv6", 4, "port-unreachable"},
+                                   {"icmpv6", 5, "policy-fail"},
+                                   {"icmpv6", 6, "reject-route"},
+                                   {"icmpx", NFT_REJECT_ICMPX_NO_ROUTE, "no-route"},
+                                   {"icmpx", NFT_REJECT_ICMPX_PORT_UNREACH, "port-unreachable"},
+                                   {"icmpx", NFT_REJECT_ICMPX_HOST_UNREACH, "host-unreachable"},
+                                   {"icmpx", NFT_REJECT_ICMPX_ADMIN_PROHIBITED, "admin-prohibited"}};
+  const std::uint32_t kind = reject.u32(NFTA_REJECT_TYPE);
+  if (kind == NFT_REJECT_TCP_RST) return "reject with tcp reset";
+  const std::string_view type = kind == NFT_REJECT_ICMPX_UNREACH ? "icmpx" : ipv4 ? "icmp" : "icmpv6";
+  const auto* code = std::ranges::find_if(codes, [&](const Code& each) {
+    return reject.has(NFTA_REJECT_ICMP_CODE) && each.type == type &&
+           each.number == network_order<std::uint8_t>(reject.at(NFTA_REJECT_ICMP_CODE));
+  });
+  return code == std::end(codes) ? reject.words() : fmt::format("reject with {} {}", type, code->name);
 }
 
 std::string condition_words(const RawExpression& condition) {

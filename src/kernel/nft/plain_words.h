@@ -16,6 +16,9 @@ namespace sidetrack::nft {
 
 // "quota over 1000 bytes", "ct count 10", "update @seen": of what the rule goes on after or not.
 [[nodiscard]] std::string condition_words(const RawExpression& condition);
+// "reject with icmp port-unreachable", "reject with tcp reset". `ipv4`: whether packets of that family may come there,
+// which type icmp is for, else icmpv6.
+[[nodiscard]] std::string reject_words(const RawExpression& reject, bool ipv4);
 // "queue num 1-3 bypass": of what ends a rule.
 [[nodiscard]] std::string end_words(const RawExpression& end);
 

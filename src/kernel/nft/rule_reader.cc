@@ -711,40 +711,27 @@ class Reader {
                                     NF_NAT_RANGE_PROTO_RANDOM_ALL | NF_NAT_RANGE_PERSISTENT | NF_NAT_RANGE_NETMAP;
     const std::uint32_t flags = e.u32(flags_in);
     if ((flags & ~known) != 0) return opaque(e.words());
-    Nat nat{end, {}, {}, what};
-    nat.random = (flags & NF_NAT_RANGE_PROTO_RANDOM_ALL) != 0;
-    if (in.first_address == 0) nat.to = Nat::To::own;
-    if ((flags & NF_NAT_RANGE_NETMAP) != 0) {
-      nat.to = Nat::To::network;
-      nat.words += " prefix";
-    }
+    std::optional<AddressRange> addresses;
+    std::optional<PortRange> ports;
+    const bool to_network = (flags & NF_NAT_RANGE_NETMAP) != 0;
     if (in.first_address != 0 && e.has(in.first_address)) {
       const auto first = address(e.u32(in.first_address), e.u32(NFTA_NAT_FAMILY));
       const auto last = e.has(in.last_address) ? address(e.u32(in.last_address), e.u32(NFTA_NAT_FAMILY)) : first;
       if (!first || !last) return opaque(fmt::format("{} to what it looks up", what));
-      nat.addresses = AddressRange{*first, *last};
-      if (nat.to == Nat::To::network && !nat.addresses->prefix_length()) return opaque(e.words());
+      addresses = AddressRange{*first, *last};
     }
     if (e.has(in.first_port)) {
       const auto first = constant<std::uint16_t>(e.u32(in.first_port), true);
       const auto last = e.has(in.last_port) ? constant<std::uint16_t>(e.u32(in.last_port), true) : first;
       if (!first || !last) return opaque(fmt::format("{} to a port that it looks up", what));
-      nat.ports = PortRange{*first, *last};
+      ports = PortRange{*first, *last};
     }
-    const bool to_network = nat.to == Nat::To::network && nat.addresses;
-    if (nat.addresses || nat.ports)
-      nat.words += " to " + (to_network ? nat.addresses->text() : destination_words(nat.addresses, nat.ports));
-    const bool redirects = e.name() == "redir" && nat.ports && nat.ports->first == nat.ports->last &&
-                           flags == NF_NAT_RANGE_PROTO_SPECIFIED;
-    if (redirects) return decide(Redirect{nat.ports->first});
-    // In a table of our own: as the plan has it. The kernel sets the flag, whether it was given or not.
-    if (!context_.prefix.empty() && nat.addresses && flags == NF_NAT_RANGE_MAP_IPS && end == End::source &&
-        !nat.ports && nat.addresses->first == nat.addresses->last)
-      return decide(source_nat(nat.addresses->first));
-    if (nat.to == Nat::To::network && !nat.addresses) return opaque(e.words());
-    if (nat.random) nat.words += " random";
-    if ((flags & NF_NAT_RANGE_PERSISTENT) != 0) nat.words += " persistent";
-    decide(nat);
+    const bool redirects =
+        e.name() == "redir" && ports && ports->first == ports->last && flags == NF_NAT_RANGE_PROTO_SPECIFIED;
+    if (redirects) return decide(Redirect{ports->first});
+    if (to_network && (!addresses || !addresses->prefix_length())) return opaque(e.words());
+    const Nat::To to = to_network ? Nat::To::network : in.first_address == 0 ? Nat::To::own : Nat::To::given;
+    decide(native_nat(end, to, addresses, ports, flags));
   }
   [[nodiscard]] std::optional<Address> address(std::uint32_t from, std::uint32_t family) const {
     const Value* value = registers_.at(from);
@@ -766,12 +753,7 @@ class Reader {
 
   void take_counter(const RawExpression& e) { counters_ = {e.u64(NFTA_COUNTER_PACKETS), e.u64(NFTA_COUNTER_BYTES)}; }
   void take_notrack(const RawExpression&) { effect(Notrack{}); }
-  void take_reject(const RawExpression& e) {
-    decide(Reject{fmt::format("reject with type {} code {}", e.u32(NFTA_REJECT_TYPE),
-                              e.has(NFTA_REJECT_ICMP_CODE)
-                                  ? std::to_string(network_order<std::uint8_t>(e.at(NFTA_REJECT_ICMP_CODE)))
-                                  : "none")});
-  }
+  void take_reject(const RawExpression& e) { decide(Reject{reject_words(e, families_.contains(Family::ipv4))}); }
 
   void take_match(const RawExpression& e) {
     match({xt::decode_match(extension(e, NFTA_MATCH_NAME, NFTA_MATCH_REV, NFTA_MATCH_INFO), family())});

@@ -186,6 +186,13 @@ void Redirect::to_nft(nft::RuleWriter& writer) const {
   writer.add(fmt::format("redirect to :{}", port), {nft::Load{nft::Data::network(port)}, nft::RedirectTo{}});
 }
 
+Nat native_nat(End end, Nat::To to, std::optional<AddressRange> addresses, std::optional<PortRange> ports,
+               unsigned flags) {
+  const auto* target = std::ranges::find_if(
+      nat_targets, [&](const NatTarget& each) { return each.to == to && (each.end == end || to == Nat::To::network); });
+  return nat_of(*target, addresses, ports, flags);
+}
+
 Nat source_nat(const Address& address) {
   return {End::source, AddressRange::single(address), {}, "-j SNAT --to-source " + address.text()};
 }

@@ -19,7 +19,7 @@ struct Nat {  // DNAT, SNAT, MASQUERADE, NETMAP, REDIRECT to several ports; what
   End end = End::destination;
   std::optional<AddressRange> addresses;
   std::optional<PortRange> ports;
-  std::string words;  // those of iptables or nft
+  std::string words;  // those of iptables
   enum class To : std::uint8_t {
     given,    // one of the addresses
     own,      // REDIRECT, MASQUERADE: an address of the pod
@@ -35,6 +35,11 @@ struct Nat {  // DNAT, SNAT, MASQUERADE, NETMAP, REDIRECT to several ports; what
   TARGET_FUNCTIONS;
   [[nodiscard]] Facts changes() const { return facts::none; }
 };
+
+// Returns the translation of a native rule of nf_tables, in the words of iptables. `flags` are those of
+// <linux/netfilter/nf_nat.h>; without `addresses`, `to` is own.
+[[nodiscard]] Nat native_nat(End end, Nat::To to, std::optional<AddressRange> addresses, std::optional<PortRange> ports,
+                             unsigned flags);
 
 // SNAT --to-source ADDRESS
 [[nodiscard]] Nat source_nat(const Address& address);

@@ -601,31 +601,31 @@ TEST(NftReader, Translation) {
   EXPECT_EQ(read(load(port(15001)) + load(port(15001), 2) + redir(first + last + specified)),
             " -j REDIRECT --to-ports 15001");
   EXPECT_EQ(read(load(port(15001)) + load(port(15009), 2) + redir(first + last + specified)),
-            " redirect to :15001-15009");
+            " -j REDIRECT --to-ports 15001-15009");
   EXPECT_EQ(read(load(port(15001)) +
                  redir(first + number(NFTA_REDIR_FLAGS, NF_NAT_RANGE_PROTO_SPECIFIED | NF_NAT_RANGE_PROTO_RANDOM))),
-            " redirect to :15001 random");
+            " -j REDIRECT --to-ports 15001 --random");
   EXPECT_EQ(read(load(port(15001)) +
                  redir(first + number(NFTA_REDIR_FLAGS, NF_NAT_RANGE_PROTO_SPECIFIED | NF_NAT_RANGE_PERSISTENT))),
-            " redirect to :15001 persistent");
+            " -j REDIRECT --to-ports 15001 --persistent");
   EXPECT_EQ(read(load(port(15001)) + redir(first + number(NFTA_REDIR_FLAGS, 1U << 12))),
             " redir [1:00000001 3:00001000]");
-  EXPECT_EQ(read(redir("")), " redirect");
+  EXPECT_EQ(read(redir("")), " -j REDIRECT");
   EXPECT_EQ(read(meta(NFT_META_MARK) + redir(first + specified)), " redirect to a port that it looks up");
   EXPECT_EQ(read(load(port(15001)) + redir(first + last + specified)), " redirect to a port that it looks up");
-  EXPECT_EQ(read(expression("masq", "")), " masquerade");
-  EXPECT_EQ(read(load(port(5)) + expression("masq", number(NFTA_MASQ_REG_PROTO_MIN, 1))), " masquerade to :5");
+  EXPECT_EQ(read(expression("masq", "")), " -j MASQUERADE");
+  EXPECT_EQ(read(load(port(5)) + expression("masq", number(NFTA_MASQ_REG_PROTO_MIN, 1))), " -j MASQUERADE --to-ports 5");
   const auto nat = [](std::uint32_t type, std::uint32_t family, const std::string& more) {
     return expression("nat", number(NFTA_NAT_TYPE, type) + number(NFTA_NAT_FAMILY, family) + more);
   };
   const std::string to = number(NFTA_NAT_REG_ADDR_MIN, 1);
-  EXPECT_EQ(read_ipv4(load("\x0a\1\2\3") + nat(NFT_NAT_DNAT, NFPROTO_IPV4, to)), "ipv4  dnat to 10.1.2.3");
+  EXPECT_EQ(read_ipv4(load("\x0a\1\2\3") + nat(NFT_NAT_DNAT, NFPROTO_IPV4, to)), "ipv4  -j DNAT --to-destination 10.1.2.3");
   EXPECT_EQ(read_ipv4(load("\x0a\1\2\3") + load("\x0a\1\2\7", 2) + load(port(80), 3) +
                       nat(NFT_NAT_SNAT, NFPROTO_IPV4,
                           to + number(NFTA_NAT_REG_ADDR_MAX, 2) + number(NFTA_NAT_REG_PROTO_MIN, 3))),
-            "ipv4  snat to 10.1.2.3-10.1.2.7:80");
+            "ipv4  -j SNAT --to-source 10.1.2.3-10.1.2.7:80");
   EXPECT_EQ(read_ipv6(load("\xfd" + std::string(14, '\0') + "\1") + nat(NFT_NAT_DNAT, NFPROTO_IPV6, to)),
-            "ipv6  dnat to fd00::1");
+            "ipv6  -j DNAT --to-destination fd00::1");
   EXPECT_EQ(read_ipv6(load("\x0a\1\2\3") + nat(NFT_NAT_DNAT, NFPROTO_IPV6, to)), "ipv6  dnat to what it looks up");
   EXPECT_EQ(read_ipv4(meta(NFT_META_MARK) + nat(NFT_NAT_DNAT, NFPROTO_IPV4, to)), "ipv4  dnat to what it looks up");
   const std::string mapped = number(NFTA_NAT_FLAGS, NF_NAT_RANGE_MAP_IPS);
@@ -633,23 +633,23 @@ TEST(NftReader, Translation) {
   const std::string another = load("\x0a\1\2\7", 2);
   const std::string last_address = number(NFTA_NAT_REG_ADDR_MAX, 2);
   EXPECT_EQ(read_ipv4(one + nat(NFT_NAT_SNAT, NFPROTO_IPV4, to + mapped)), "ipv4  -j SNAT --to-source 10.1.2.3");
-  EXPECT_EQ(read_ipv4(one + nat(NFT_NAT_DNAT, NFPROTO_IPV4, to + mapped)), "ipv4  dnat to 10.1.2.3");
+  EXPECT_EQ(read_ipv4(one + nat(NFT_NAT_DNAT, NFPROTO_IPV4, to + mapped)), "ipv4  -j DNAT --to-destination 10.1.2.3");
   EXPECT_EQ(read_ipv4(one + another + nat(NFT_NAT_SNAT, NFPROTO_IPV4, to + last_address + mapped)),
-            "ipv4  snat to 10.1.2.3-10.1.2.7");
+            "ipv4  -j SNAT --to-source 10.1.2.3-10.1.2.7");
   EXPECT_EQ(read_ipv4(one + load(port(80), 3) +
                       nat(NFT_NAT_SNAT, NFPROTO_IPV4, to + mapped + number(NFTA_NAT_REG_PROTO_MIN, 3))),
-            "ipv4  snat to 10.1.2.3:80");
+            "ipv4  -j SNAT --to-source 10.1.2.3:80");
   EXPECT_EQ(read_ipv4(one + nat(NFT_NAT_SNAT, NFPROTO_IPV4, to + last_address)), "ipv4  snat to what it looks up");
   EXPECT_EQ(read_ipv4(one + nat(NFT_NAT_SNAT, NFPROTO_IPV4,
                                 to + number(NFTA_NAT_FLAGS, NF_NAT_RANGE_MAP_IPS | NF_NAT_RANGE_PERSISTENT))),
-            "ipv4  snat to 10.1.2.3 persistent");
+            "ipv4  -j SNAT --to-source 10.1.2.3 --persistent");
   EXPECT_EQ(read_ipv4(one + nat(NFT_NAT_SNAT, NFPROTO_IPV4, to + number(NFTA_NAT_FLAGS, 1U << 12))),
             "ipv4  nat [1:00000000 2:00000002 3:00000001 7:00001000]");
   EXPECT_EQ(read(load(host(5)) + redir(first + specified)), " redirect to a port that it looks up");
   EXPECT_EQ(read(load(port(5)) + load(port(9), 2) +
                  expression("masq", number(NFTA_MASQ_REG_PROTO_MIN, 1) + number(NFTA_MASQ_REG_PROTO_MAX, 2) +
                                         number(NFTA_MASQ_FLAGS, NF_NAT_RANGE_PROTO_RANDOM_FULLY))),
-            " masquerade to :5-9 random");
+            " -j MASQUERADE --to-ports 5-9 --random-fully");
   for (const auto& [words, expected] : {std::pair{redir(""), End::destination}, {expression("masq", ""), End::source}})
     EXPECT_EQ(std::get<Nat>(rules_of(words).front().rule.target).end, expected);
   EXPECT_EQ(read_ipv4(load("\x0a\1\2\3") + nat(2, NFPROTO_IPV4, to)), "ipv4  nat [1:00000002 2:00000002 3:00000001]");
@@ -974,8 +974,8 @@ tomorrow: tomorrow
 )");
   EXPECT_EQ(read(tcp_expressions + expression("reject", number(NFTA_REJECT_TYPE, NFT_REJECT_ICMP_UNREACH) +
                                                             attribute(NFTA_REJECT_ICMP_CODE, "\x03"))),
-            " -p tcp reject with type 0 code 3");
-  EXPECT_EQ(read(expression("reject", number(NFTA_REJECT_TYPE, NFT_REJECT_TCP_RST))), " reject with type 1 code none");
+            " -p tcp reject with icmp port-unreachable");
+  EXPECT_EQ(read(expression("reject", number(NFTA_REJECT_TYPE, NFT_REJECT_TCP_RST))), " reject with tcp reset");
   // An attribute that is not known.
   EXPECT_EQ(read(expression("notrack", number(1, 5))), " notrack [1:00000005]");
   EXPECT_EQ(read(tcp_expressions + expression("redir", number(9, 5)) + accept), " -p tcp redir [9:00000005]");
@@ -1002,7 +1002,7 @@ TEST(NftReader, Frames) {
   EXPECT_EQ(read_frames(expression("log", "") + accept), " log |  -j ACCEPT");
   EXPECT_EQ(read_frames(expression("limit", "") + accept), " limit -j ACCEPT");
   EXPECT_EQ(read_frames(expression("reject", number(NFTA_REJECT_TYPE, NFT_REJECT_TCP_RST))),
-            " reject with type 1 code none");
+            " reject with tcp reset");
   EXPECT_EQ(read_frames(tcp_expressions + accept),
             " meta [1:00000001 2:00000010] cmp [1:00000001 2:00000000 3:0500010006000000] -j ACCEPT");
   for (const char* name : {"meta", "payload", "cmp", "bitwise", "byteorder", "ct", "range", "match"})

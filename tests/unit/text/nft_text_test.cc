@@ -395,8 +395,8 @@ constexpr const char* document = R"(# nft -j list ruleset
 
 TEST(NftText, ReadsJson) {
   EXPECT_THAT(rules_of_nft({document}),
-              ElementsAre("inet t ipv4 -A c -d 10.0.0.0/8,192.0.2.1/32 -p tcp --dport 80:90 dnat to 10.0.0.9:80 "
-                          "random persistent",
+              ElementsAre("inet t ipv4 -A c -d 10.0.0.0/8,192.0.2.1/32 -p tcp --dport 80:90 -j DNAT --to-destination "
+                          "10.0.0.9:80 --random --persistent",
                           "inet t -A c -m addrtype --dst-type LOCAL new {}"));
   const RulesOfTexts read_once = read_nft({document});
   const LiveChain& chain = read_once.live.front().chains.front();
