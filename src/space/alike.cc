@@ -52,6 +52,11 @@ std::vector<const LiveRule*> effects(const ChainPath& path, Verdict policy) {
   return all;
 }
 
+bool is_known(const ChainPath& path) {
+  return !path.unknown &&
+         std::ranges::none_of(path.rules, [](const RuleInChain& each) { return each.unknown.has_value(); });
+}
+
 // Tells whether both do the same. A listener is named by the rule that leads to it, and TPROXY of the plan is known to
 // find its socket.
 bool do_alike(const LiveRule* one, const LiveRule* other) {
@@ -122,7 +127,7 @@ bool ChainPaths::lead_alike(const Chain& one, const Chain& other, const PodView&
   const auto goes_alike = [&](Leaf a, Leaf b) {
     const ChainPath& path = paths_[a].path;
     const ChainPath& other_path = paths_[b].path;
-    const bool is_alike = !path.unknown && !other_path.unknown && path.meets_state == other_path.meets_state &&
+    const bool is_alike = is_known(path) && is_known(other_path) && path.meets_state == other_path.meets_state &&
                           path.accepts == other_path.accepts &&
                           std::ranges::equal(effects(path, policy), effects(other_path, policy), do_alike);
     return is_alike ? Diagrams::yes : Diagrams::no;

@@ -19,6 +19,14 @@ constexpr std::size_t most_paths = 1U << 20;
 bool does_alike(const RuleInChain& a, const RuleInChain& b) {
   const Target& one = a.rule->rule.target;
   const Target& other = b.rule->rule.target;
+  const auto unknown_of = [](const RuleInChain& each) {
+    return each.unknown ? &each.rule->rule.matches[*each.unknown] : nullptr;
+  };
+  const Match* unknown = unknown_of(a);
+  const Match* other_unknown = unknown_of(b);
+  const bool is_same_known = (unknown == nullptr) == (other_unknown == nullptr) &&
+                             (unknown == nullptr || *unknown == *other_unknown) && a.then == b.then;
+  if (!is_same_known) return false;
   const auto* jump = std::get_if<Jump>(&one);
   const auto* other_jump = std::get_if<Jump>(&other);
   if (jump != nullptr && other_jump != nullptr) return jump->is_goto == other_jump->is_goto;
@@ -196,31 +204,49 @@ class ChainPaths::Build {
     const bool meets_state = tells_later_packets(rule.matches, now_);
     const Leaf none = nothing(view, meets_state);
     Node holds = Diagrams::whole(known_yes);
-    for (const Match& match : rule.matches) {
-      const Node one = of_match(entry, match);
+    for (std::size_t i = 0; i < rule.matches.size(); ++i) {
+      const Node one = of_match(entry, i);
       const bool is_first = holds == Diagrams::whole(known_yes);
-      holds = is_first ? one : diagrams_.combined(holds, one, [](Leaf a, Leaf b) { return std::min(a, b); });
+      holds = is_first ? one : diagrams_.combined(holds, one, [](Leaf a, Leaf b) {
+        return a == known_no || b == known_no ? known_no : a == known_yes ? b : a;
+      });
       if (holds == Diagrams::whole(known_no)) break;
     }
     if (holds == Diagrams::whole(known_no)) return meets_state ? std::optional(Diagrams::whole(none)) : std::nullopt;
-    const auto unknown = [&] {
-      Path open;
-      open.kind = Kind::final;
-      open.is_reason = true;
-      open.changes = true;
-      open.path = {{{&entry, &in}}, meets_state, true, false};
-      return paths_.number_of(std::move(open));
-    };
-    if (const auto* jump = std::get_if<Jump>(&rule.target)) {
-      const Node to = of_jump(in, *jump, entry, view, meets_state);
-      return diagrams_.combined(holds, to, [&](Leaf is, Leaf leaf) {
-        return is == known_yes ? leaf : is == known_no ? none : unknown();
-      });
-    }
-    const Leaf taken = of_target(in, entry, view, meets_state);
-    return diagrams_.mapped(holds, [&](Leaf is) {
-      return is == known_yes ? taken : is == known_no ? none : unknown();
+    const auto* jump = std::get_if<Jump>(&rule.target);
+    const Node taken = jump != nullptr ? of_jump(in, *jump, entry, view, meets_state)
+                                       : Diagrams::whole(of_target(in, entry, view, meets_state));
+    return diagrams_.combined(holds, taken, [&](Leaf is, Leaf leaf) {
+      return is == known_yes ? leaf : is == known_no ? none : perhaps(leaf, is - first_unknown, in, entry, view);
     });
+  }
+
+  // Returns what becomes of packets of which it is unknown whether that match of the rule holds: they go on by `taken`
+  // if it does, and else to the next rule.
+  Leaf perhaps(Leaf taken, std::size_t match, const LiveChain& in, const LiveRule& entry, const View& view) {
+    Path path = paths_.paths_[taken];
+    std::vector<RuleInChain>& rules = path.path.rules;
+    const bool leaves_same_view = path.kind == Kind::next && path.view == view;
+    if (leaves_same_view && rules.empty()) return taken;
+    const bool has_more = &entry != &in.rules.back() && entry.handle != 0 && (&entry)[1].handle == entry.handle;
+    const bool meets_policy = path.kind == Kind::back && &in == base_.chain && base_.chain->policy != Verdict::drop;
+    const bool is_through = path.kind == Kind::final || meets_policy;
+    const bool is_silent = rules.empty() && std::holds_alternative<Jump>(entry.rule.target);
+    if (has_more || (!is_through && !leaves_same_view) || is_silent || path.path.unknown) {
+      path.kind = Kind::final;
+      path.is_reason = true;
+      path.path = {{{&entry, &in}}, path.path.meets_state, true, false};
+    } else {
+      if (rules.empty()) rules = {{&entry, &in}};
+      rules.front().unknown = match;
+      rules.front().then = rules.size() - 1;
+      path.kind = Kind::next;
+      path.is_reason = false;
+      path.path.accepts = false;
+    }
+    path.view = view;
+    path.changes = true;
+    return paths_.number_of(std::move(path));
   }
 
   Node of_jump(const LiveChain& in, const Jump& jump, const LiveRule& entry, const View& view, bool meets_state) {
@@ -295,8 +321,8 @@ class ChainPaths::Build {
   // ---- Matches
 
   static constexpr Leaf known_no = 0;
-  static constexpr Leaf unknown_whether = 1;
-  static constexpr Leaf known_yes = 2;
+  static constexpr Leaf known_yes = 1;
+  static constexpr Leaf first_unknown = 2;  // the first match, and so on
 
   // One field that the match asks for: sets of values that answer alike.
   struct Asks {
@@ -305,29 +331,30 @@ class ChainPaths::Build {
   };
 
   // Tries one value of each set: the match itself says what holds.
-  Node of_match(const LiveRule& entry, const Match& match) {
+  Node of_match(const LiveRule& entry, std::size_t number) {
+    const Match& match = entry.rule.matches[number];
     std::vector<Asks> asked = fields(match);
     std::ranges::sort(asked, {}, &Asks::field);
-    const auto holds = [&] {
+    const auto holds = [&]() -> Leaf {
       switch (truth_of(entry, match, now_, *base_.live)) {
         case Truth::no:
           return known_no;
         case Truth::unknown:
-          return unknown_whether;
+          return first_unknown + static_cast<Leaf>(number);
         case Truth::yes:
           break;
       }
       return known_yes;
     };
-    const auto of_field = [&](const auto& self, std::size_t number) -> Node {
-      if (number == asked.size()) return Diagrams::whole(holds());
-      const Asks& one = asked[number];
+    const auto of_field = [&](const auto& self, std::size_t next) -> Node {
+      if (next == asked.size()) return Diagrams::whole(holds());
+      const Asks& one = asked[next];
       std::vector<Diagrams::Edge> edges;
       Sets::Id rest = domain(one.field);
       const auto add = [&](Sets::Id values) {
         if (values == Sets::empty) return;
         set(one.field, sets_.intervals(values).front().first);
-        edges.push_back({values, self(self, number + 1)});
+        edges.push_back({values, self(self, next + 1)});
         rest = sets_.difference(rest, values);
       };
       for (const Sets::Id values : one.sets) add(sets_.intersection(rest, values));
@@ -508,7 +535,7 @@ void ChainPaths::Build::set(Field field, Value value) {
 class ChainPaths::Look : public Asked {
  public:
   Look(const BaseChain& base, ChainIndex& chains, bool is_later)
-      : live_(*base.live), chains_(chains), is_later_(is_later), most_rules_(most_rules_walked(live_)) {
+      : live_(*base.live), chains_(chains), is_later_(is_later), most_rules_(chains_.most_rules()) {
     look_at(*base.chain);
   }
   [[nodiscard]] const Looked& result() const { return result_; }

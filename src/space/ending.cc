@@ -123,7 +123,8 @@ std::size_t hash_of(const Ending& ending) {
   add(static_cast<std::size_t>(ending.kind));
   add(ending.port.value_or(0));
   add(ending.transparent_port);
-  add(ending.either.size());
+  for (const Ending& one : ending.either) add(hash_of(one));
+  for (const std::string& subject : ending.unknowns) add(std::hash<std::string>()(subject));
   for (const std::optional<Address>* address : {&ending.to, &ending.from}) {
     if (!*address) continue;
     for (const std::uint8_t byte : (*address)->view()) add(byte);

@@ -3,12 +3,6 @@
 
 namespace sidetrack {
 
-std::size_t most_rules_walked(const Live& live) {
-  std::size_t most = 10'000;
-  for (const LiveChain& chain : live.chains) most += 4 * chain.rules.size();
-  return most;
-}
-
 const LiveChain* ChainIndex::find(const LiveChain& from, std::string_view name) {
   if (chains_.empty()) {
     for (const LiveChain& chain : live_->chains) {
@@ -17,6 +11,14 @@ const LiveChain* ChainIndex::find(const LiveChain& from, std::string_view name) 
   }
   const auto found = chains_.find(key(from, name));
   return found != chains_.end() ? found->second : nullptr;
+}
+
+std::size_t ChainIndex::most_rules() {
+  if (most_rules_ == 0) {
+    most_rules_ = 10'000;
+    for (const LiveChain& chain : live_->chains) most_rules_ += 4 * chain.rules.size();
+  }
+  return most_rules_;
 }
 
 }  // namespace sidetrack

@@ -22,9 +22,6 @@ namespace sidetrack {
   return name.ends_with('+') ? device.starts_with(name.substr(0, name.size() - 1)) : name.empty() || name == device;
 }
 
-// After how many rules a walk gives up: the ways through chains that jump to each other are as many as powers of two.
-[[nodiscard]] std::size_t most_rules_walked(const Live& live);
-
 // The chains that packets of all of `families` pass, by their table and name. Of two of one name the first counts.
 class ChainIndex {
  public:
@@ -33,12 +30,17 @@ class ChainIndex {
   // The chain of that name in the table of `from`: jumps stay within it. A chain without rules is not in a plan.
   [[nodiscard]] const LiveChain* find(const LiveChain& from, std::string_view name);
 
+  // Returns after how many rules a walk gives up: the ways through chains that jump to each other are as many as powers
+  // of two.
+  [[nodiscard]] std::size_t most_rules();
+
  private:
   using Key = std::tuple<Table, std::string_view, std::string_view>;
   static Key key(const LiveChain& chain, std::string_view name) { return {chain.table, chain.table_name, name}; }
 
   const Live* live_;
   Families families_;
+  std::size_t most_rules_ = 0;              // nothing: not counted yet
   std::map<Key, const LiveChain*> chains_;  // filled by the first look-up: most packets are through without any
 };
 

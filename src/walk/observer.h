@@ -39,6 +39,10 @@ struct Checkpoint {
 struct RuleInChain {
   const LiveRule* rule = nullptr;
   const LiveChain* in = nullptr;
+  // The match of which it is unknown whether it holds, and the number of rules that follow only if it does. Then the
+  // packet is through the chain, or meets the next ones, as if it did not.
+  std::optional<std::size_t> unknown{};
+  std::size_t then = 0;
   friend auto operator<=>(const RuleInChain&, const RuleInChain&) = default;
 };
 
@@ -46,7 +50,7 @@ struct RuleInChain {
 struct ChainPath {
   std::vector<RuleInChain> rules;
   bool meets_state = false;  // see PacketState
-  bool unknown = false;      // whether the last one matches is unknown
+  bool unknown = false;      // whether the last one matches is unknown, and what follows it
   bool accepts = false;      // the packet is accepted after them
   friend bool operator==(const ChainPath&, const ChainPath&) = default;
 };
@@ -58,8 +62,8 @@ class Observer {
   Observer& operator=(const Observer&) = delete;
   virtual ~Observer() = default;
 
-  // The rules of the chain that match, if the observer knows them: no other is asked, and none of its matches. What
-  // follows an unknown one is asked as usual, as are all rules for nullptr.
+  // The rules of the chain that match, if the observer knows them: no other is asked, and none of its matches. Where
+  // the path is unknown, what follows it is asked as usual, as are all rules for nullptr.
   virtual const ChainPath* path(const BaseChain& base, ChainIndex& chains, const WalkState& packet) = 0;
   // A rule matches, or it is unknown whether it does: what this match holds for was asked.
   virtual void match(const Match& match, const PacketAtHook& packet) = 0;

@@ -52,7 +52,7 @@ class RuleWalk {
     if (packet_.now.observer != nullptr)
       path_ = packet_.now.observer->path(BaseChain{&live_, &base_}, chains_, packet_);
     if (path_ != nullptr) packet_.meets_state = packet_.meets_state || path_->meets_state;
-    if (path_ == nullptr || path_->unknown) most_rules_ = most_rules_walked(live_);
+    if (path_ == nullptr || path_->unknown) most_rules_ = chains_.most_rules();
     switch (chain(base_, 0)) {
       case Ended::back:
         return path_ != nullptr && path_->accepts ? ChainResult::on : policy();
@@ -189,6 +189,15 @@ class RuleWalk {
   std::optional<Ended> take_of_path(const LiveChain& in, const LiveRule& entry, unsigned depth) {
     Step step = step_of(in, entry.number, depth);
     step.live = &entry;
+    const RuleInChain& met = path_->rules[met_ - 1];
+    if (met.unknown) {
+      const auto taken = is_taken(entry, entry.rule.matches[*met.unknown], step);
+      if (!taken) return Ended::gone;
+      if (!*taken) {
+        met_ += met.then;
+        return {};
+      }
+    }
     const std::size_t place = packet_.trace.steps.size();
     packet_.trace.steps.push_back(std::move(step));
     return std::visit([&](const auto& target) { return apply(target, in, entry, place); }, entry.rule.target);

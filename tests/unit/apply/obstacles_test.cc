@@ -254,15 +254,17 @@ TEST(Obstacles, AreAllOfHundreds) {
 TEST(Obstacles, ThatAreTooManyAreSaid) {
   const Plan plan = planned(usual);
   std::vector<Live> live{as_live(plan.ruleset, BackendKind::iptables_nft)};
-  LiveChain many = chain(Family::ipv4, Table::filter, "OUTPUT", false, {});
+  LiveChain many = chain(Family::ipv4, Table::raw, "MANY", false, {});
+  many.hook.reset();
   for (unsigned number = 0; number < 20'000; ++number) {
     Rule rule = read_rule(
-        fmt::format("-A OUTPUT -d 10.0.{}.{} -p tcp --dport {} -m statistic --mode random --probability 0.5 -j DROP",
+        fmt::format("-A MANY -d 10.0.{}.{} -p tcp --dport {} -m statistic --mode random --probability 0.5 -j RETURN",
                     number / 256, number % 256, 1 + number));
     rule.families = Family::ipv4;
-    rule.table = Table::filter;
+    rule.table = Table::raw;
     many.rules.push_back({rule, {}, false, 0});
   }
+  live.front().chains.push_back(chain(Family::ipv4, Table::raw, "OUTPUT", false, {{{}, Jump{"MANY"}}}));
   live.front().chains.push_back(many);
   const auto all = obstacles(plan, BackendKind::iptables_nft, assumed_pod(plan), live);
   ASSERT_EQ(all.size(), 1U);

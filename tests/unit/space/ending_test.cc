@@ -128,5 +128,15 @@ TEST(Ending, SaysInShortWhatIsNotKnown) {
   EXPECT_NE(one, ending_of({unknown(std::string(301, 'x').c_str())}));
 }
 
+// Else thousands of them are compared one by one.
+TEST(Ending, HasAHashByWhatIsNotKnown) {
+  const auto of = [](const char* subject, std::uint16_t port) {
+    return ending_of({for_want_of(redirected(port), {subject}), for_want_of(way(Kind::dropped), {subject})});
+  };
+  EXPECT_EQ(hash_of(of("`a`", 1)), hash_of(of("`a`", 1)));
+  EXPECT_NE(hash_of(of("`a`", 1)), hash_of(of("`b`", 1)));
+  EXPECT_NE(hash_of(of("`a`", 1)), hash_of(of("`a`", 2)));
+}
+
 }  // namespace
 }  // namespace sidetrack::space

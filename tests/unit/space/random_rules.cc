@@ -44,7 +44,7 @@ Match random_match(Random& random) {
   const End end = random.one_in(3) ? End::source : End::destination;
   static const char* const ranges[] = {"10.0.0.0/8",  "192.0.2.2",          "127.0.0.0/8", "203.0.113.0/24",
                                        "2001:db8::2", "2001:db8:ffff::/48", "::1"};
-  switch (random.below(17)) {
+  switch (random.below(18)) {
     case 0:
       return InterfaceMatch{random.one_in(2) ? InterfaceDirection::in : InterfaceDirection::out,
                             random.one_in(2) ? "lo" : "eth+", negated};
@@ -96,7 +96,7 @@ Match random_match(Random& random) {
       return match;
     }
     default:
-      return UnknownMatch{"-m statistic --mode random"};
+      return UnknownMatch{random.one_in(2) ? "-m statistic --mode random" : "-m bpf"};
   }
 }
 
