@@ -14,6 +14,7 @@
 #include "space/forwarded.h"
 #include "space/pairs.h"
 #include "walk/explain.h"
+#include "walk/hook_calls.h"
 #include "walk/in_flight.h"
 #include "walk/route.h"
 
@@ -25,12 +26,12 @@ using space::Field;
 using space::Leaf;
 using space::Regions;
 
-// What is beyond is said. A packet that is followed takes less than 0.1 ms, however many rules there are that are
-// understood; the others, and explain(), ask rule by rule: half a second.
+// What is beyond is said. A packet that is followed takes less than 0.1 ms; explain() asks rule by rule, as many times
+// as there are ways that rules leave open: a second.
 constexpr std::size_t most_followed = 20'000;
-constexpr std::size_t most_steps = 2'000'000;
-constexpr std::size_t most_explained_steps = 20'000'000;  // explain() goes as many ways as rules leave open
-constexpr std::size_t most_tried = 32;                    // packets of one kind
+constexpr std::size_t most_asked = 20'000'000;  // rules
+constexpr std::size_t most_tried = 32;          // packets of one kind
+constexpr std::size_t most_in_vain = 2;
 
 bool is_captured(const Outcome& outcome) {
   return outcome.kind == Outcome::Kind::lands && (outcome.transparent || outcome.original);
@@ -55,6 +56,18 @@ bool has_more_answers(const Outcome& there, const Outcome& planned) {
   return there.answers == Answers::arrive || (there.answers == Answers::unknown && planned.answers == Answers::lost);
 }
 
+// What packets meet, for as many as are explained.
+struct Met {
+  const PodView& pod;
+  FamilyRules ipv4;
+  FamilyRules ipv6;
+  Met(const PodView& of, std::span<const Live> live) : pod(of), ipv4(live, Family::ipv4), ipv6(live, Family::ipv6) {}
+  [[nodiscard]] Trace explained(const Packet& packet) {
+    return explain_briefly(packet, pod, packet.destination->family == Family::ipv4 ? ipv4 : ipv6);
+  }
+  [[nodiscard]] std::size_t asked() const { return ipv4.asked() + ipv6.asked(); }
+};
+
 // Whether packets meet there what they meet in `planned`, in the same order, and nothing else.
 bool is_alone(const Live& planned, std::span<const Live> live) {
   std::ptrdiff_t met = 0;
@@ -71,24 +84,12 @@ bool is_alone(const Live& planned, std::span<const Live> live) {
   return met == std::ranges::count_if(planned.chains, &LiveChain::has_effect);
 }
 
-std::size_t count_rules(std::span<const Live> all) {
-  std::size_t count = 0;
-  for_each_rule(all, [&](const LiveRule&) { ++count; });
-  return count;
-}
-
 // Tells whether rules of other programs treat later packets of a connection otherwise than its first one.
 bool tells_later_packets(std::span<const Live> all) {
   return any_rule(all, [](const LiveRule& rule) {
     return !rule.ours && std::ranges::any_of(rule.rule.matches, [](const Match& match) {
       return (reads(match) & (facts::connection | facts::flags | facts::socket)) != 0;
     });
-  });
-}
-
-bool all_understood(std::span<const Live> all) {
-  return !any_rule(all, [](const LiveRule& live) {
-    return !std::ranges::all_of(live.rule.matches, [](const Match& match) { return is_understood(match); });
   });
 }
 
@@ -140,12 +141,12 @@ class Search {
         pod_(pod),
         usual_(without_others(pod, plan)),
         live_(live),
-        is_understood_(all_understood(live)),
-        planned_{as_live(plan.ruleset, backend)} {}
+        planned_{as_live(plan.ruleset, backend)},
+        planned_met_(usual_, planned_),
+        met_(pod, live) {}
 
   std::vector<Obstacle> run() {
     if (usual_ == pod_ && is_alone(planned_.front(), live_)) return {};  // both sides are the same
-    rules_ = 1 + count_rules(planned_) + count_rules(live_);
     bool is_known = true;
     try {
       compare();
@@ -173,7 +174,7 @@ class Search {
 
   void compare() {
     Regions regions(list_of(space::Side{usual_, planned_}, space::Side{pod_, {live_.begin(), live_.end()}}),
-                    is_understood_ ? most_followed : std::min(most_followed, most_steps / rules_));
+                    most_followed);
     compare(regions, regions.of(0, space::Scope::ordinary));  // first: there may be too many of the others
     compare(regions, regions.of(0, space::forwarded(regions, pod_)));
     if (tells_later_packets(live_)) compare(regions, regions.of(0, space::Scope::connections));
@@ -212,7 +213,8 @@ class Search {
     for (const Kind* kind : in_order) look_for_reasons(regions, *kind);
   }
 
-  // One rule is one reason. Of routes and settings, and of rules that are joined, each may be another one.
+  // One rule is one reason, and where it is unknown whether one matches, another may be: that one is found soon. Of
+  // routes and settings, and of rules that are joined, each may be another one.
   void look_for_reasons(Regions& regions, const Kind& kind) {
     const space::Decision& decision = regions.decision(kind.there);
     std::string rule;
@@ -226,14 +228,18 @@ class Search {
     std::size_t tried = 0;
     as_planned_ = false;
     bool is_confirmed = false;
+    std::size_t in_vain = 0;  // that many packets in a row showed no other reason
     for (Box box : kind.boxes) {
       space::Sets::Id& ports = box[space::index(Field::source_port)];
       if (by_replies) ports = regions.sets().intersection(ports, regions.client_ports(pod_));
       if (ports == space::Sets::empty) continue;
       for (const space::Point& point : points_of(regions, box)) {
         if (tried++ >= most_tried || !may_explain()) break;
-        if (try_packet(regions.universe().packet(point))) is_confirmed = true;
-        if (!rule.empty() && reasons_.contains(rule)) return;
+        const std::size_t reasons = reasons_.size();
+        const bool differs = try_packet(regions.universe().packet(point));
+        is_confirmed = is_confirmed || differs;
+        in_vain = differs && reasons_.size() == reasons ? in_vain + 1 : 0;
+        if (!rule.empty() && (reasons_.contains(rule) || in_vain == most_in_vain)) return;
       }
     }
     // Marks that are not told apart: explain() knows of each packet what becomes of it, and it may be another one.
@@ -246,21 +252,18 @@ class Search {
     Trace there;
   };
 
-  [[nodiscard]] bool may_explain() const {
-    return explained_ * rules_ * (is_understood_ ? 1 : rules_) <= most_explained_steps;
-  }
+  [[nodiscard]] bool may_explain() const { return !gave_up_ && planned_met_.asked() + met_.asked() <= most_asked; }
 
   // What the plan captures and ends otherwise. Nothing: it is no such packet, or explain() contradicts.
   [[nodiscard]] std::optional<Explained> explained(const Packet& packet) {
     const auto asked = as_asked(packet);
     if (!asked) return std::nullopt;
-    explained_ += 2;
     try {
-      Explained both{*asked, explain(*asked, usual_, planned_), explain(*asked, pod_, live_)};
+      Explained both{*asked, planned_met_.explained(*asked), met_.explained(*asked)};
       const Outcome& planned = both.planned.outcome;
       const Outcome& there = both.there.outcome;
       // explain() gave up after its longest search, a second: other packets would take as long.
-      if (there.subject.find("possible paths") != std::string::npos) explained_ = most_explained_steps;
+      if (there.subject.find("possible paths") != std::string::npos) gave_up_ = true;
       if (!is_captured(planned) && !is_for_tunnel(both.planned)) return std::nullopt;
       if (there == planned) {
         as_planned_ = true;
@@ -383,11 +386,11 @@ class Search {
   const PodView& pod_;
   const PodView usual_;
   std::span<const Live> live_;
-  bool is_understood_;
   const std::vector<Live> planned_;
-  std::size_t rules_ = 1;  // of both sides
-  std::size_t explained_ = 0;
+  Met planned_met_;
+  Met met_;
   bool as_planned_ = false;  // a packet of this kind, by explain()
+  bool gave_up_ = false;     // explain() did
   bool is_open_ = false;     // what becomes of some packets is not known
   std::set<std::string> reasons_;
   std::vector<Obstacle> found_;

@@ -322,7 +322,9 @@ Regions::Node Regions::outside_ordinary(const PodView& pod, Scope scope) {
 
 void Regions::require_room(const Pod& pod) const {
   const std::size_t bytes = diagrams_.bytes() + sets_.bytes() + pod.states.bytes() + bytes_of_transitions_;
-  if (followed_ >= most_followed_ || bytes > most_bytes) refuse_more_regions();
+  constexpr std::size_t rules_like_a_packet = 256;  // asking so many takes as long as following a packet
+  const std::size_t asked = pod.ipv4.asked() + pod.ipv6.asked();
+  if (followed_ + asked / rules_like_a_packet >= most_followed_ || bytes > most_bytes) refuse_more_regions();
 }
 
 // Packets of the region are followed from state to state, all that come to one at once if they can be. States come in

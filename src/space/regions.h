@@ -62,7 +62,8 @@ enum class Scope : std::uint8_t {
 // Regions of one side or of two, over one universe.
 class Regions {
  public:
-  // Throws TooManyRegions, as all that follows packets does, once more than `most` packets would have to be followed.
+  // Throws TooManyRegions, as all that follows packets does, once more than `most` packets would have to be followed,
+  // or as many rules asked one by one as take as long.
   explicit Regions(std::vector<Side> sides, std::size_t most = ~std::size_t{0});
   Regions(const Regions&) = delete;
   Regions& operator=(const Regions&) = delete;

@@ -34,12 +34,17 @@ class ChainIndex {
   // of two.
   [[nodiscard]] std::size_t most_rules();
 
+  // How many rules packets were asked about, one by one, so far.
+  [[nodiscard]] std::size_t asked() const { return asked_; }
+  void add_asked(std::size_t rules) { asked_ += rules; }
+
  private:
   using Key = std::tuple<Table, std::string_view, std::string_view>;
   static Key key(const LiveChain& chain, std::string_view name) { return {chain.table, chain.table_name, name}; }
 
   const Live* live_;
   Families families_;
+  std::size_t asked_ = 0;
   std::size_t most_rules_ = 0;              // nothing: not counted yet
   std::map<Key, const LiveChain*> chains_;  // filled by the first look-up: most packets are through without any
 };

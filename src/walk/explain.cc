@@ -218,23 +218,15 @@ Packet with_source_of_hop(Packet packet, const PodView& pod, Forks& forks) {
   return packet;
 }
 
-}  // namespace
-
-std::string iptables_words(const Step& step) {
-  if (step.kind < Step::Kind::passed) return {};
-  return fmt::format("-{} {} {}", step.number == 0 ? 'P' : 'A', step.chain, step.rule);
-}
-
-Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> live) {
-  const Packet asked = filled_in(packet, pod);
+Trace explained(const Packet& packet, const Packet& asked, const PodView& pod, FamilyRules& rules, bool is_brief) {
   Trace trace;
   trace.packet = asked;
   if (const auto outcome = without_walk(packet, asked, pod, nullptr)) {
     trace.outcome = *outcome;
     return trace;
   }
-  FamilyRules rules(live, asked.destination->family);
   WalkContext context(pod, rules, nullptr);
+  context.is_brief = is_brief;
   context.source_chosen = packet.source.has_value();
   Forks& forks = context.forks;
   std::vector<Fork> made;  // by the first walk, whose trace this is
@@ -283,6 +275,23 @@ Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> li
   for (std::size_t i = 2; i < ends.size(); ++i)
     trace.outcome.why += "; another way ends so: " + sentence(end_of_way(ends[i]));
   return trace;
+}
+
+}  // namespace
+
+std::string iptables_words(const Step& step) {
+  if (step.kind < Step::Kind::passed) return {};
+  return fmt::format("-{} {} {}", step.number == 0 ? 'P' : 'A', step.chain, step.rule);
+}
+
+Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> live) {
+  const Packet asked = filled_in(packet, pod);
+  FamilyRules rules(live, asked.destination->family);
+  return explained(packet, asked, pod, rules, false);
+}
+
+Trace explain_briefly(const Packet& packet, const PodView& pod, FamilyRules& rules) {
+  return explained(packet, filled_in(packet, pod), pod, rules, true);
 }
 
 std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod, FamilyRules& rules,

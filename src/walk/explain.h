@@ -152,6 +152,10 @@ struct Possibility {
 // Throws usage if the pod cannot have such a packet (lo to an address that is not the pod's).
 [[nodiscard]] Trace explain(const Packet& packet, const PodView& pod, std::span<const Live> live);
 
+// Returns the same without the steps of rules that do not match, of which there may be thousands. `rules`: of the
+// packet's family, for many packets of one pod.
+[[nodiscard]] Trace explain_briefly(const Packet& packet, const PodView& pod, FamilyRules& rules);
+
 // All the ways that it may go, each to its end; one, if all is known; none, if the observer knows them. The traces hold
 // no rule that does not match, and no texts: the observer is told what was asked of the packet. `rules`: of the
 // packet's family.

@@ -58,6 +58,12 @@ class FamilyRules {
   // How many possible paths of one packet are followed. Where one has had more, few of each other one.
   static constexpr std::size_t many_paths = 500;
   [[nodiscard]] std::size_t& most_paths() { return most_paths_; }
+  // How many rules packets were asked about, one by one, so far.
+  [[nodiscard]] std::size_t asked() const {
+    std::size_t all = 0;
+    for (const ChainIndex& each : chains_) all += each.asked();
+    return all;
+  }
   // The chains of one of them, by name.
   [[nodiscard]] ChainIndex& chains(const Live& live) { return chains_[static_cast<std::size_t>(&live - live_.data())]; }
 

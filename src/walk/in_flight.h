@@ -52,6 +52,7 @@ struct WalkState : PacketState {
   std::vector<SetMark> marked;            // what rules did to the mark since PacketWalk::watch_mark()
   bool mark_restored = false;             // since then, from that of the connection
   std::optional<std::uint8_t> discovery;  // it looks for a neighbour itself: its ICMPv6 type
+  bool is_brief = false;                  // rules that do not match are not noted
   bool seen = false;                      // another walk went on from here: this one has no outcome of its own
 
   // `what` makes the words: who observes reads none.

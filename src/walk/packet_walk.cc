@@ -50,6 +50,7 @@ PacketWalk::PacketWalk(const Packet& asked, WalkContext& context, const PacketWa
   packet_.now.ephemeral_ports = pod_.ephemeral_ports;
   packet_.now.pod = &pod_;
   packet_.now.observer = context_.observer;
+  packet_.is_brief = context_.is_brief || context_.observer != nullptr;
   if (context_.observer != nullptr) packet_.trace.steps.reserve(usual_steps);
   if (asked_.state != ConnectionState::invalid) packet_.now.connmark = asked_.connmark.value_or(0);
 }

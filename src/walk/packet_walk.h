@@ -31,7 +31,8 @@ struct WalkContext {
   bool source_chosen = true;       // by the sender, before the first route is looked up
   Origin source = Origin::source;  // of the addresses, with what was left out filled in
   Origin destination = Origin::destination;
-  bool known = false;  // the observer knows what becomes of the packet: see Observer::checkpoint
+  bool is_brief = false;  // rules that do not match are not noted
+  bool known = false;     // the observer knows what becomes of the packet: see Observer::checkpoint
 };
 
 class PacketWalk {

@@ -53,7 +53,9 @@ class RuleWalk {
       path_ = packet_.now.observer->path(BaseChain{&live_, &base_}, chains_, packet_);
     if (path_ != nullptr) packet_.meets_state = packet_.meets_state || path_->meets_state;
     if (path_ == nullptr || path_->unknown) most_rules_ = chains_.most_rules();
-    switch (chain(base_, 0)) {
+    const Ended ended = chain(base_, 0);
+    chains_.add_asked(walked_);
+    switch (ended) {
       case Ended::back:
         return path_ != nullptr && path_->accepts ? ChainResult::on : policy();
       case Ended::accepted:
@@ -138,7 +140,7 @@ class RuleWalk {
       if (packet_.now.observer != nullptr) observe(rule, truths, matched ? asked_before : 0);
       matched = false;
       const auto failed = std::ranges::find(truths, Truth::no);
-      if (failed != truths.end() && packet_.now.observer != nullptr) {  // who observes reads no trace
+      if (failed != truths.end() && packet_.is_brief) {
         before.swap(truths);
         continue;
       }
