@@ -614,12 +614,14 @@ TEST(NftReader, Translation) {
   EXPECT_EQ(read(meta(NFT_META_MARK) + redir(first + specified)), " redirect to a port that it looks up");
   EXPECT_EQ(read(load(port(15001)) + redir(first + last + specified)), " redirect to a port that it looks up");
   EXPECT_EQ(read(expression("masq", "")), " -j MASQUERADE");
-  EXPECT_EQ(read(load(port(5)) + expression("masq", number(NFTA_MASQ_REG_PROTO_MIN, 1))), " -j MASQUERADE --to-ports 5");
+  EXPECT_EQ(read(load(port(5)) + expression("masq", number(NFTA_MASQ_REG_PROTO_MIN, 1))),
+            " -j MASQUERADE --to-ports 5");
   const auto nat = [](std::uint32_t type, std::uint32_t family, const std::string& more) {
     return expression("nat", number(NFTA_NAT_TYPE, type) + number(NFTA_NAT_FAMILY, family) + more);
   };
   const std::string to = number(NFTA_NAT_REG_ADDR_MIN, 1);
-  EXPECT_EQ(read_ipv4(load("\x0a\1\2\3") + nat(NFT_NAT_DNAT, NFPROTO_IPV4, to)), "ipv4  -j DNAT --to-destination 10.1.2.3");
+  EXPECT_EQ(read_ipv4(load("\x0a\1\2\3") + nat(NFT_NAT_DNAT, NFPROTO_IPV4, to)),
+            "ipv4  -j DNAT --to-destination 10.1.2.3");
   EXPECT_EQ(read_ipv4(load("\x0a\1\2\3") + load("\x0a\1\2\7", 2) + load(port(80), 3) +
                       nat(NFT_NAT_SNAT, NFPROTO_IPV4,
                           to + number(NFTA_NAT_REG_ADDR_MAX, 2) + number(NFTA_NAT_REG_PROTO_MIN, 3))),
@@ -1001,8 +1003,7 @@ TEST(NftReader, Frames) {
   EXPECT_EQ(read_frames(expression("counter", "") + verdict(NF_DROP)), " -j DROP");
   EXPECT_EQ(read_frames(expression("log", "") + accept), " log |  -j ACCEPT");
   EXPECT_EQ(read_frames(expression("limit", "") + accept), " limit -j ACCEPT");
-  EXPECT_EQ(read_frames(expression("reject", number(NFTA_REJECT_TYPE, NFT_REJECT_TCP_RST))),
-            " reject with tcp reset");
+  EXPECT_EQ(read_frames(expression("reject", number(NFTA_REJECT_TYPE, NFT_REJECT_TCP_RST))), " reject with tcp reset");
   EXPECT_EQ(read_frames(tcp_expressions + accept),
             " meta [1:00000001 2:00000010] cmp [1:00000001 2:00000000 3:0500010006000000] -j ACCEPT");
   for (const char* name : {"meta", "payload", "cmp", "bitwise", "byteorder", "ct", "range", "match"})
