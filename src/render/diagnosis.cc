@@ -178,47 +178,51 @@ void write_findings(Page& page, const Diagnosis& diagnosis) {
 // ---- JSON
 
 Json mappings(const std::vector<IdMapping>& ids) {
-  return array_of(ids, [](const IdMapping& each) -> Json {
-    return {{"inside", each.inside}, {"outside", each.outside}, {"count", each.count}};
+  return array_of(ids, [](const IdMapping& each) {
+    return object({{"inside", each.inside}, {"outside", each.outside}, {"count", each.count}});
   });
 }
 
 Json names_json(const TableNames& names) { return names ? Json(*names) : Json(); }
 
 Json host_json(const HostState& host) {
-  Json capabilities = array_of(host.capabilities, [](const Capability& each) -> Json {
-    return {{"name", each.name}, {"effective", each.effective}, {"bounding", each.bounding}};
+  Json capabilities = array_of(host.capabilities, [](const Capability& each) {
+    return object({{"name", each.name}, {"effective", each.effective}, {"bounding", each.bounding}});
   });
   const UserNamespace& space = host.user_namespace;
-  return {{"kernel", host.kernel},
-          {"machine", host.machine},
-          {"capabilities", std::move(capabilities)},
-          {"user_namespace",
-           {{"initial", space.initial},
-            {"owns_network_namespace", space.owns_network_namespace},
-            {"uids", mappings(space.uids)},
-            {"gids", mappings(space.gids)},
-            {"uid_1337_is_mapped", is_mapped(space.uids, istio_proxy_id)},
-            {"gid_1337_is_mapped", is_mapped(space.gids, istio_proxy_id)}}},
-          {"ipv6", {{"in_kernel", host.ipv6.in_kernel}, {"off", host.ipv6.off}, {"off_on_lo", host.ipv6.off_on_lo}}},
-          {"loopback_up", host.loopback_up},
-          {"read_only_root", host.read_only_root}};
+  return object(
+      {{"kernel", host.kernel},
+       {"machine", host.machine},
+       {"capabilities", std::move(capabilities)},
+       {"user_namespace", object({{"initial", space.initial},
+                                  {"owns_network_namespace", space.owns_network_namespace},
+                                  {"uids", mappings(space.uids)},
+                                  {"gids", mappings(space.gids)},
+                                  {"uid_1337_is_mapped", is_mapped(space.uids, istio_proxy_id)},
+                                  {"gid_1337_is_mapped", is_mapped(space.gids, istio_proxy_id)}})},
+       {"ipv6",
+        object({{"in_kernel", host.ipv6.in_kernel}, {"off", host.ipv6.off}, {"off_on_lo", host.ipv6.off_on_lo}})},
+       {"loopback_up", host.loopback_up},
+       {"read_only_root", host.read_only_root}});
 }
 
 Json backend_json(const BackendState& backend) {
-  Json features = array_of(backend.features, [](const Feature& feature) -> Json {
-    return {{"name", feature.name},           {"available", families_json(feature.available)},
-            {"essential", feature.essential}, {"without", feature.cost},
-            {"refusal", feature.refusal},     {"remedy", feature.remedy}};
+  Json features = array_of(backend.features, [](const Feature& feature) {
+    return object({{"name", feature.name},
+                   {"available", families_json(feature.available)},
+                   {"essential", feature.essential},
+                   {"without", feature.cost},
+                   {"refusal", feature.refusal},
+                   {"remedy", feature.remedy}});
   });
-  const Json rules = {{"sidecar", backend.rules_of_sidecar}, {"others", backend.rules_of_others}};
-  return {{"backend", name(backend.kind)},
-          {"usable", usable(backend)},
-          {"problem", backend.problem},
-          {"remedy", backend.remedy},
-          {"features", std::move(features)},
-          {"unchecked", backend.unchecked},
-          {"rules", backend.problem.empty() ? rules : Json()}};
+  const Json rules = object({{"sidecar", backend.rules_of_sidecar}, {"others", backend.rules_of_others}});
+  return object({{"backend", name(backend.kind)},
+                 {"usable", usable(backend)},
+                 {"problem", backend.problem},
+                 {"remedy", backend.remedy},
+                 {"features", std::move(features)},
+                 {"unchecked", backend.unchecked},
+                 {"rules", backend.problem.empty() ? rules : Json()}});
 }
 
 }  // namespace
@@ -233,22 +237,20 @@ std::string diagnosis_text(const Diagnosis& diagnosis, bool color) {
 }
 
 std::string diagnosis_json(const Diagnosis& diagnosis) {
-  Json found = array_of(findings(diagnosis), [](const Finding& finding) -> Json {
-    return {{"what", finding.what}, {"cost", finding.cost}, {"remedy", finding.remedy}};
+  Json found = array_of(findings(diagnosis), [](const Finding& finding) {
+    return object({{"what", finding.what}, {"cost", finding.cost}, {"remedy", finding.remedy}});
   });
   const LockFile& lock = diagnosis.lock;
-  Json document = {
-      {"host", host_json(diagnosis.host)},
-      {"lock", {{"path", lock.path}, {"holder", lock.holder}, {"problem", lock.problem}}},
-      {"families", families_json(diagnosis.families)},
-      {"backends", array_of(diagnosis.backends, backend_json)},
-      {"automatic", diagnosis.automatic ? Json(name(*diagnosis.automatic)) : Json()},
-      {"because", diagnosis.because},
-      {"tables",
-       {{"iptables_legacy", names_json(diagnosis.legacy_tables)}, {"nf_tables", names_json(diagnosis.nf_tables)}}},
-      {"routing", routing_json(diagnosis.routing)},
-      {"findings", std::move(found)}};
-  return dumped(std::move(document));
+  return dumped(object({{"host", host_json(diagnosis.host)},
+                        {"lock", object({{"path", lock.path}, {"holder", lock.holder}, {"problem", lock.problem}})},
+                        {"families", families_json(diagnosis.families)},
+                        {"backends", array_of(diagnosis.backends, backend_json)},
+                        {"automatic", diagnosis.automatic ? Json(name(*diagnosis.automatic)) : Json()},
+                        {"because", diagnosis.because},
+                        {"tables", object({{"iptables_legacy", names_json(diagnosis.legacy_tables)},
+                                           {"nf_tables", names_json(diagnosis.nf_tables)}})},
+                        {"routing", routing_json(diagnosis.routing)},
+                        {"findings", std::move(found)}}));
 }
 
 }  // namespace sidetrack

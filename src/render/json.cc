@@ -156,6 +156,12 @@ Json obstacles_json(std::span<const Obstacle> obstacles) {
   });
 }
 
+Json object(std::initializer_list<std::pair<const char*, Json>> members) {
+  Json made = Json::object();
+  for (const auto& [key, value] : members) made[key] = value;
+  return made;
+}
+
 Json families_json(Families families) {
   return array_of(families.list(), [](Family family) { return name(family); });
 }

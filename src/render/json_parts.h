@@ -2,10 +2,12 @@
 // The pieces that the JSON documents share.
 #pragma once
 
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "apply/diff.h"
 #include "apply/obstacles.h"
@@ -22,6 +24,9 @@ template <typename List, typename Make>
   for (const auto& each : list) all.push_back(make(each));
   return all;
 }
+
+// Returns the object of these members, in order. Braces alone make code for each length of a key.
+[[nodiscard]] Json object(std::initializer_list<std::pair<const char*, Json>> members);
 
 [[nodiscard]] Json families_json(Families families);      // ["ipv4", "ipv6"]
 [[nodiscard]] Json routing_json(const Routing& routing);  // {"rules": […], "routes": […], "addresses": […]}

@@ -23,6 +23,11 @@ Json chain(const Live& live, const LiveChain& chain) {
                  {"reason", reason.sentence}};
     const std::string_view mesh = mesh_of_rule(entry.rule);
     if (mesh != mesh_of_chain(chain.name)) made["mesh"] = mesh;
+    Json unknown = Json::array();
+    for (const Match& match : entry.rule.matches) {
+      if (std::holds_alternative<UnknownMatch>(match)) unknown.push_back(iptables_words(match));
+    }
+    if (!unknown.empty()) made["unknown"] = std::move(unknown);
     return made;
   });
   Json made = {{"backend", name(live.backend)},

@@ -52,9 +52,11 @@ std::vector<const LiveRule*> effects(const ChainPath& path, Verdict policy) {
   return all;
 }
 
+// Tells whether it is known what becomes of packets that take the path.
 bool is_known(const ChainPath& path) {
-  return !path.unknown &&
-         std::ranges::none_of(path.rules, [](const RuleInChain& each) { return each.unknown.has_value(); });
+  return !path.unknown && std::ranges::none_of(path.rules, [](const RuleInChain& each) {
+    return each.unknown || std::holds_alternative<UnknownTarget>(each.rule->rule.target);
+  });
 }
 
 // Tells whether both do the same. A listener is named by the rule that leads to it, and TPROXY of the plan is known to

@@ -69,6 +69,15 @@ class Object {
     return all;
   }
 
+  [[nodiscard]] std::vector<std::string> texts(const char* key) const {
+    std::vector<std::string> all;
+    for (const json& one : get(key, "a list of strings", &json::is_array)) {
+      if (!one.is_string()) refuse(fmt::format("{}[{}]", inside(key), all.size()), &one, "a string");
+      all.push_back(one.get<std::string>());
+    }
+    return all;
+  }
+
   // The value of that name; `all` have names.
   template <typename Value, std::size_t N>
   [[nodiscard]] Value one_of(const char* key, const Value (&all)[N]) const {
@@ -138,20 +147,28 @@ void take_words_of_nft(Rule& rule) {
 }
 
 Rule rule_as_shown(const Object& object, const LiveChain& chain) {
-  const std::string text = object.text("rule");
+  std::string text = object.text("rule");
+  std::vector<Match> unknown;  // which may stand before matches that are understood
+  for (const std::string& words : object.has("unknown") ? object.texts("unknown") : std::vector<std::string>{}) {
+    const auto at = text.find(" " + words);
+    if (words.empty() || at == std::string::npos) object.refuse_value("unknown", "words of the rule");
+    text.erase(at, words.size() + 1);
+    unknown.emplace_back(UnknownMatch{words});
+  }
   Rule rule;
   try {
-    rule = rule_of(object, chain.table);
+    rule = read_rule(text);
   } catch (const Error&) {
     const std::string start = fmt::format("-A {} ", printable(chain.name));
     if (!text.starts_with(start)) throw;
-    rule.families = object.families();
-    rule.table = chain.table;
     rule.chain = chain.name;
     rule.matches = {UnknownMatch{text.substr(start.size())}};
     rule.target = NonTerminating{};
   }
+  rule.families = object.families();
+  rule.table = chain.table;
   take_words_of_nft(rule);
+  std::ranges::move(unknown, std::back_inserter(rule.matches));
   return rule;
 }
 
@@ -257,6 +274,20 @@ void forget_missing_chains(Live& live, bool of_plan) {
   }
 }
 
+// A map's or a set's values that may be others in another document of the same words: no two of them are known to do
+// the same.
+void tell_apart(std::string& words, const std::string& document) {
+  static constexpr std::string_view without_values[] = {"looks up", "lookup [", "@__", "vmap @", "what it holds"};
+  const auto is_in_words = [&](std::string_view part) { return words.find(part) != std::string::npos; };
+  if (std::ranges::any_of(without_values, is_in_words)) words += fmt::format(" (in {})", document);
+}
+void tell_apart(LiveRule& rule, const std::string& document) {
+  for (Match& match : rule.rule.matches) {
+    if (auto* unknown = std::get_if<UnknownMatch>(&match)) tell_apart(unknown->words, document);
+  }
+  if (auto* unknown = std::get_if<UnknownTarget>(&rule.rule.target)) tell_apart(unknown->words, document);
+}
+
 // "[json.exception.parse_error.101] parse error at …" without what names the library.
 std::string_view without_name(std::string_view what) {
   const auto end = what.find("] ");
@@ -270,7 +301,12 @@ Read read_rules(const RulesText& rules) {
       throw Error(ExitCode::usage, "is not JSON: it has a zero byte");
     const json document = json::parse(rules.text);
     Read read = read_document(Object(document, ""));
-    for (Live& live : read.live) forget_missing_chains(live, !document.contains("chains"));
+    for (Live& live : read.live) {
+      forget_missing_chains(live, !document.contains("chains"));
+      for (LiveChain& chain : live.chains) {
+        for (LiveRule& rule : chain.rules) tell_apart(rule, rules.name);
+      }
+    }
     return read;
   } catch (const json::exception& error) {
     throw Error(ExitCode::usage, fmt::format("{}: {}", excerpt(rules.name), printable(without_name(error.what()))),

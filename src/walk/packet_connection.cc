@@ -90,7 +90,9 @@ bool PacketWalk::first_packet() {
   packet_.seen = walk.seen();
   if (walk.seen()) return false;
   packet_.first = walk.trace().outcome;
-  if (packet_.first->kind == Outcome::Kind::unknown) {
+  // No connection begins by a way on which its first packet is dropped.
+  const bool ends_by_choice = packet_.first->kind == Outcome::Kind::dropped && context_.forks.any();
+  if (packet_.first->kind == Outcome::Kind::unknown || ends_by_choice) {
     packet_.trace.steps = walk.trace().steps;
     // Which rules left it alone on the way is not in the state (see packet_key.cc).
     packet_.trace.decisive = observer() == nullptr ? walk.trace().decisive : walk.packet_.capture;

@@ -77,32 +77,32 @@ std::string log_words(const RawExpression& log, bool native) {
 
 std::string reject_words(const RawExpression& reject, bool ipv4) {
   struct Code {
-    std::string_view type;
+    const char* type;
+    const char* name;
     std::uint8_t number;
-    std::string_view name;
   };
-  static constexpr Code codes[] = {{"icmp", 0, "net-unreachable"},
-                                   {"icmp", 1, "host-unreachable"},
-                                   {"icmp", 2, "prot-unreachable"},
-                                   {"icmp", 3, "port-unreachable"},
-                                   {"icmp", 9, "net-prohibited"},
-                                   {"icmp", 10, "host-prohibited"},
-                                   {"icmp", 13, "admin-prohibited"},
-                                   {"icmpv6", 0, "no-route"},
-                                   {"icmpv6", 1, "admin-prohibited"},
-                                   {"icmpv6", 3, "addr-unreachable"},
-                                   {"icmpv6", 4, "port-unreachable"},
-                                   {"icmpv6", 5, "policy-fail"},
-                                   {"icmpv6", 6, "reject-route"},
-                                   {"icmpx", NFT_REJECT_ICMPX_NO_ROUTE, "no-route"},
-                                   {"icmpx", NFT_REJECT_ICMPX_PORT_UNREACH, "port-unreachable"},
-                                   {"icmpx", NFT_REJECT_ICMPX_HOST_UNREACH, "host-unreachable"},
-                                   {"icmpx", NFT_REJECT_ICMPX_ADMIN_PROHIBITED, "admin-prohibited"}};
+  static constexpr Code codes[] = {{"icmp", "net-unreachable", 0},
+                                   {"icmp", "host-unreachable", 1},
+                                   {"icmp", "prot-unreachable", 2},
+                                   {"icmp", "port-unreachable", 3},
+                                   {"icmp", "net-prohibited", 9},
+                                   {"icmp", "host-prohibited", 10},
+                                   {"icmp", "admin-prohibited", 13},
+                                   {"icmpv6", "no-route", 0},
+                                   {"icmpv6", "admin-prohibited", 1},
+                                   {"icmpv6", "addr-unreachable", 3},
+                                   {"icmpv6", "port-unreachable", 4},
+                                   {"icmpv6", "policy-fail", 5},
+                                   {"icmpv6", "reject-route", 6},
+                                   {"icmpx", "no-route", NFT_REJECT_ICMPX_NO_ROUTE},
+                                   {"icmpx", "port-unreachable", NFT_REJECT_ICMPX_PORT_UNREACH},
+                                   {"icmpx", "host-unreachable", NFT_REJECT_ICMPX_HOST_UNREACH},
+                                   {"icmpx", "admin-prohibited", NFT_REJECT_ICMPX_ADMIN_PROHIBITED}};
   const std::uint32_t kind = reject.u32(NFTA_REJECT_TYPE);
   if (kind == NFT_REJECT_TCP_RST) return "reject with tcp reset";
   const std::string_view type = kind == NFT_REJECT_ICMPX_UNREACH ? "icmpx" : ipv4 ? "icmp" : "icmpv6";
   const auto* code = std::ranges::find_if(codes, [&](const Code& each) {
-    return reject.has(NFTA_REJECT_ICMP_CODE) && each.type == type &&
+    return reject.has(NFTA_REJECT_ICMP_CODE) && type == each.type &&
            each.number == network_order<std::uint8_t>(reject.at(NFTA_REJECT_ICMP_CODE));
   });
   return code == std::end(codes) ? reject.words() : fmt::format("reject with {} {}", type, code->name);

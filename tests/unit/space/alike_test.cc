@@ -53,6 +53,9 @@ TEST(KnownAlike, NotRulesThatMayMakeADifference) {
   EXPECT_FALSE(are_known_alike({redirects}, {"mangle -A OUTPUT -j MARK --set-xmark 0x1/0xffffffff", redirects}));
   // Another listener than that of the rule: its name is another one, too.
   EXPECT_FALSE(are_known_alike({redirects}, {"nat -A OUTPUT -p tcp -j REDIRECT --to-ports 15006"}));
+  // Behind what is not understood.
+  for (const std::string_view unknown : {"filter -A OUTPUT -j CUSTOM --anything", "filter -A OUTPUT -m bpf -j DROP"})
+    EXPECT_FALSE(are_known_alike({unknown}, {unknown, "filter -A OUTPUT -p tcp -j DROP"}));
   // Where the policy drops, ACCEPT and RETURN differ.
   Side accepts = side_with({"filter -A OUTPUT -p tcp -j ACCEPT"});
   Side returns = side_with({"filter -A OUTPUT -p tcp -j RETURN"});

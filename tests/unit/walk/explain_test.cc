@@ -511,6 +511,18 @@ TEST(Explain, KnowsNotWhatItDoesNotUnderstand) {
     EXPECT_THAT(end({PortMatch{End::source, {part}}}, Verdict::drop), StartsWith(lands)) << part.first;
 }
 
+// A connection does not begin by a way on which its first packet is dropped.
+TEST(Explain, LaterPacketsEndAsTheFirstOneWhereItMayBeDropped) {
+  const HookPoint before{Hook::output, -200, ChainType::filter, {}};
+  const UnknownMatch limit{"-m limit"};
+  const Trace trace = beside(others({base("inet f", "out", before, Verdict::accept, {{{limit}, Verdict::drop}})}),
+                             "-i *", "out tcp 198.51.100.1:80 --state established");
+  EXPECT_EQ(trace.outcome.kind, Outcome::Kind::unknown);
+  EXPECT_THAT(trace.outcome.why, HasSubstr("if it does not: lands on 127.0.0.1:15001"));
+  EXPECT_THAT(trace.outcome.why, HasSubstr("if it does: dropped"));
+  EXPECT_THAT(trace.outcome.why, ::testing::Not(HasSubstr("untouched")));
+}
+
 TEST(Explain, SaysWhyConnmarkHasNoEffect) {
   const auto said = [](std::int32_t priority, const char* packet) {
     const HookPoint hook{Hook::output, priority, ChainType::filter, {}};
