@@ -303,9 +303,9 @@ class ChainPaths::Build {
       const auto* connmark = std::get_if<Connmark>(&target);
       if (connmark != nullptr && has_connection) {
         if (connmark->kind == Connmark::Kind::save) {
-          view.connmark = view.mark.others;
+          view.connmark = (*view.connmark & ~connmark->ctmask) ^ (view.mark.others & connmark->nfmask);
         } else {
-          view.mark = {0, *view.connmark};
+          view.mark.set(*view.connmark & connmark->ctmask, connmark->nfmask);
         }
       }
     }
@@ -594,7 +594,7 @@ class ChainPaths::Look : public Asked {
     }
     if (const auto* connmark = std::get_if<Connmark>(&target)) {
       result_.asked |= facts::mark;
-      if (*connmark == Connmark::save) result_.saves_marks = true;
+      if (connmark->kind == Connmark::Kind::save) result_.saves_marks = true;
     }
     if (std::holds_alternative<Notrack>(target)) result_.exempts = true;
     // Breaks off for some packets, as if it did not match: by more than what rules ask for.

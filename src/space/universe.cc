@@ -49,6 +49,7 @@ class Uses : public Asked {
  public:
   std::vector<Cube> asked;
   std::vector<SetMark> changes;
+  std::vector<std::uint32_t> parts;  // of marks, which one has of another one
   std::vector<std::string> cgroups;
 
   // `reroutes`: packets whose mark is another one may take another route.
@@ -59,6 +60,9 @@ class Uses : public Asked {
     if (const auto* set = std::get_if<SetMark>(&rule.target)) change(set->mark, set->mask);
     if (const auto* set = std::get_if<SetConnmark>(&rule.target)) change(set->mark, set->mask);
     if (const auto* set = std::get_if<Tproxy>(&rule.target)) change(set->mark, set->mask);
+    if (const auto* copy = std::get_if<Connmark>(&rule.target)) {
+      for (const std::uint32_t part : {copy->nfmask, ~copy->nfmask, copy->ctmask, ~copy->ctmask}) parts.push_back(part);
+    }
   }
 
   void mark(std::uint32_t value, std::uint32_t mask) override {
@@ -89,7 +93,7 @@ class Uses : public Asked {
 };
 
 // What was asked after a change was, of the mark before it, another question.
-bool close(std::vector<Cube>& asked, const std::vector<SetMark>& changes) {
+bool close(std::vector<Cube>& asked, const std::vector<SetMark>& changes, const std::vector<std::uint32_t>& parts) {
   const auto less = [](const Cube& a, const Cube& b) {
     return std::pair(a.value, a.mask) < std::pair(b.value, b.mask);
   };
@@ -98,13 +102,19 @@ bool close(std::vector<Cube>& asked, const std::vector<SetMark>& changes) {
   while (!fresh.empty()) {
     const Cube cube = fresh.back();
     fresh.pop_back();
+    bool are_few = true;
+    const auto add = [&](std::uint32_t value, std::uint32_t mask) {
+      const Cube before{value & mask, mask};
+      if (mask == 0 || !all.insert(before).second) return;
+      fresh.push_back(before);
+      are_few = all.size() <= 64;
+    };
     for (const SetMark& change : changes) {
-      const std::uint32_t kept = cube.mask & ~change.mask;
-      const Cube before{(cube.value ^ change.mark) & kept, kept};
-      if (((cube.value ^ change.mark) & cube.mask & change.mask) != 0 || kept == 0) continue;  // never, or always
-      if (all.insert(before).second) fresh.push_back(before);
-      if (all.size() > 64) return false;
+      const std::uint32_t differs = cube.value ^ change.mark;
+      if ((differs & cube.mask & change.mask) == 0) add(differs, cube.mask & ~change.mask);  // else never
     }
+    for (const std::uint32_t part : parts) add(cube.value, cube.mask & part);
+    if (!are_few) return false;
   }
   asked.assign(all.begin(), all.end());
   return true;
@@ -193,7 +203,7 @@ void Universe::part_values(std::span<const std::span<const Live>> lives, std::sp
     for (const PolicyRule& rule : pod->rules) all.mark(rule.mark & rule.mask, rule.mask);
   }
   std::vector<std::vector<Cube>> classes{{Cube{}}};
-  marks_known = close(all.asked, all.changes);
+  marks_known = close(all.asked, all.changes, all.parts);
   if (!marks_known) all.asked.clear();
   for (const Cube& asked : all.asked) {
     std::vector<std::vector<Cube>> finer;

@@ -555,13 +555,14 @@ class RuleWalk {
   std::optional<Ended> apply(Connmark connmark, const LiveChain&, const LiveRule&, std::size_t place) {
     if (!has_connection()) {
       say_without_connection(place);
-    } else if (connmark == Connmark::save) {
+    } else if (connmark.kind == Connmark::Kind::save) {
       if (packet_.now.observer != nullptr) packet_.now.observer->mark();
       packet_.meets_state = true;
-      packet_.now.connmark = packet_.now.mark;
-      say(place, Step::Kind::matched, [&] { return fmt::format("its connection is marked {}", packet_.now.mark); });
+      packet_.now.connmark = (*packet_.now.connmark & ~connmark.ctmask) ^ (packet_.now.mark & connmark.nfmask);
+      say(place, Step::Kind::matched,
+          [&] { return fmt::format("its connection is marked {}", *packet_.now.connmark); });
     } else {
-      packet_.now.set_mark(*packet_.now.connmark, ~0U);
+      packet_.now.set_mark(*packet_.now.connmark & connmark.ctmask, connmark.nfmask);
       packet_.mark_restored = true;
       say(place, Step::Kind::matched, [&] { return fmt::format("marked {}, as its connection is", packet_.now.mark); });
     }

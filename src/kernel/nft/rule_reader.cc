@@ -610,8 +610,10 @@ class Reader {
     const auto set = constant<std::uint32_t>(e.u32(NFTA_META_SREG), false);
     const bool itself = from != nullptr && from->of == Value::Of::meta && from->key == NFT_META_MARK &&
                         from->changed() && !from->swapped && !is_stale(*from);
-    const bool restored = from != nullptr && from->of == Value::Of::ct && from->key == NFT_CT_MARK &&
-                          !from->changed() && !from->swapped && !is_stale(*from);
+    const auto restored =
+        from != nullptr && from->of == Value::Of::ct && from->key == NFT_CT_MARK && !from->swapped && !is_stale(*from)
+            ? bits_of(*from)
+            : std::nullopt;
     std::optional<SetMark> mark;
     if (set) mark = SetMark{*set, 0xffffffff};
     if (itself) mark = SetMark{host_number(from->xor_value), ~host_number(from->mask)};
@@ -622,7 +624,7 @@ class Reader {
     } else if (mark) {
       effect(*mark);
     } else if (restored) {
-      effect(Connmark::restore);
+      effect(Connmark{Connmark::Kind::restore, 0xffffffff, *restored});
     } else {
       opaque("meta mark set " + (from != nullptr ? words(*from) : registers_.forgotten()));
     }
@@ -676,7 +678,8 @@ class Reader {
     if (key == NFT_CT_MARK && !e.has(NFTA_CT_DIRECTION) && from != nullptr && !is_stale(*from) && !from->swapped) {
       const bool packet = from->of == Value::Of::meta && from->key == NFT_META_MARK;
       const bool itself = from->of == Value::Of::ct && from->key == NFT_CT_MARK;
-      if (packet && !from->changed()) return effect(Connmark::save);
+      const auto saved = packet ? bits_of(*from) : std::nullopt;
+      if (saved) return effect(Connmark{Connmark::Kind::save, *saved, 0xffffffff});
       if (itself && from->changed()) return effect(SetConnmark{host_number(from->xor_value), ~host_number(from->mask)});
       if (const auto mark = constant<std::uint32_t>(source, false)) return effect(SetConnmark{*mark, 0xffffffff});
     }
@@ -688,6 +691,11 @@ class Reader {
     opaque(e.words());
   }
 
+  // Returns which bits of a mark it has, the others being 0; nothing if it has other ones, too.
+  static std::optional<std::uint32_t> bits_of(const Value& value) {
+    if (!value.changed()) return 0xffffffff;
+    return host_number(value.xor_value) == 0 ? std::optional(host_number(value.mask)) : std::nullopt;
+  }
   static std::uint32_t host_number(const std::string& bytes) { return Data::text(bytes).to_host<std::uint32_t>(); }
 
   void take_redir(const RawExpression& e) {

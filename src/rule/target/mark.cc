@@ -45,10 +45,13 @@ void write(std::string_view field, std::uint32_t mark, std::uint32_t mask, nft::
              {std::move(load), nft::Bitwise{nft::Data::host(~mask), nft::Data::host(mark)}, std::move(store)});
 }
 
+bool inverts_nothing(const Connmark& made) {
+  return (made.kind == Connmark::Kind::save ? made.nfmask & ~made.ctmask : made.ctmask & ~made.nfmask) == 0;
+}
+
 // What the kernel's CONNMARK says: `Info` is of revision 1 or 2, which share these fields.
 template <typename Info>
 std::optional<Target> decoded(const Info& info) {
-  const bool all = info.ctmask == all_bits && info.nfmask == all_bits;
   // The mask of the packet's mark is not used then: iptables writes all bits, others none.
   if (info.mode == XT_CONNMARK_SET && (info.nfmask == all_bits || info.nfmask == 0)) {
     return SetConnmark{info.ctmark, info.ctmask};
@@ -56,7 +59,8 @@ std::optional<Target> decoded(const Info& info) {
   if (info.mode != XT_CONNMARK_SAVE && info.mode != XT_CONNMARK_RESTORE) return {};
   if (info.ctmark != 0) return {};
   const bool save = info.mode == XT_CONNMARK_SAVE;
-  if (all) return save ? Connmark::save : Connmark::restore;
+  const Connmark made{save ? Connmark::Kind::save : Connmark::Kind::restore, info.nfmask, info.ctmask};
+  if (inverts_nothing(made)) return made;
   return UnknownTarget{fmt::format("-j CONNMARK --{}-mark --nfmask {:#x} --ctmask {:#x}", save ? "save" : "restore",
                                    info.nfmask, info.ctmask)};
 }
@@ -87,20 +91,28 @@ void SetMark::to_nft(nft::RuleWriter& writer) const {
 }
 
 std::string Connmark::to_iptables() const {
-  return kind == Kind::save ? "-j CONNMARK --save-mark" : "-j CONNMARK --restore-mark";
+  const std::string words = kind == Kind::save ? "-j CONNMARK --save-mark" : "-j CONNMARK --restore-mark";
+  if (nfmask == all_bits && ctmask == all_bits) return words;
+  return words + fmt::format(" --nfmask {:#x} --ctmask {:#x}", nfmask, ctmask);
 }
 std::optional<Target> Connmark::from_iptables(TargetWords words) {
-  const bool all = words.size() == 7 && words[3] == "--nfmask" && words[4] == "0xffffffff" && words[5] == "--ctmask" &&
-                   words[6] == "0xffffffff";
-  if ((words.size() != 3 && !all) || words[1] != "CONNMARK") return {};
-  if (words[2] == "--save-mark") return save;
-  if (words[2] == "--restore-mark") return restore;
-  return {};
+  if (words.size() % 2 == 0 || words[1] != "CONNMARK") return {};
+  if (words[2] != "--save-mark" && words[2] != "--restore-mark") return {};
+  Connmark made = words[2] == "--save-mark" ? save : restore;
+  for (std::size_t i = 3; i < words.size(); i += 2) {
+    const auto bits = read_number<std::uint32_t>(words[i + 1]);
+    const bool of_both = words[i] == "--mask";
+    if (!bits || (!of_both && words[i] != "--nfmask" && words[i] != "--ctmask")) return {};
+    if (of_both || words[i] == "--nfmask") made.nfmask = *bits;
+    if (of_both || words[i] == "--ctmask") made.ctmask = *bits;
+  }
+  return inverts_nothing(made) ? std::optional(made) : std::nullopt;
 }
 xt::Sources Connmark::sources() { return connmark_sources; }
 xt::Extension Connmark::to_xt(Family) const {
   xt_connmark_tginfo2 info{};
-  info.ctmask = info.nfmask = all_bits;
+  info.ctmask = ctmask;
+  info.nfmask = nfmask;
   info.mode = kind == Kind::save ? XT_CONNMARK_SAVE : XT_CONNMARK_RESTORE;
   return set_connmark.encode(info);
 }
@@ -113,6 +125,7 @@ std::optional<Target> Connmark::from_xt(const xt::ExtensionView& extension, Fami
   return {};
 }
 void Connmark::to_nft(nft::RuleWriter& writer) const {
+  if (nfmask != all_bits || ctmask != all_bits) writer.refuse();
   if (kind == Kind::save) {
     writer.add("ct mark set meta mark", {nft::MetaLoad{NFT_META_MARK}, nft::CtStore{NFT_CT_MARK}});
   } else {

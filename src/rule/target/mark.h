@@ -16,9 +16,14 @@ struct SetMark {  // MARK --set-xmark MARK/MASK: mark = (mark & ~MASK) ^ MARK, i
   [[nodiscard]] Facts changes() const { return facts::mark; }
 };
 
-struct Connmark {  // CONNMARK --save-mark, --restore-mark
+// CONNMARK --save-mark: the connection's mark = (its mark & ~CTMASK) ^ (the packet's & NFMASK); --restore-mark: the
+// packet's = (its mark & ~NFMASK) ^ (the connection's & CTMASK). Masks in host byte order. No bit stays and is
+// inverted, too: of what is saved NFMASK is within CTMASK, of what is restored CTMASK within NFMASK.
+struct Connmark {
   enum class Kind : std::uint8_t { save, restore };
   Kind kind = Kind::save;
+  std::uint32_t nfmask = 0xffffffff;
+  std::uint32_t ctmask = 0xffffffff;
   static const Connmark save;
   static const Connmark restore;
   friend bool operator==(const Connmark&, const Connmark&) = default;

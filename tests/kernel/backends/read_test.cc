@@ -112,6 +112,7 @@ TEST_F(Read, WhatNftRulesSay) {
       {"ip daddr 10.0.0.1 reject with icmp host-prohibited", {"ipv4 -d 10.0.0.1/32 reject with icmp host-prohibited"}},
       {"ip6 daddr fd00::1 reject with icmpv6 no-route", {"ipv6 -d fd00::1/128 reject with icmpv6 no-route"}},
       {"meta l4proto tcp reject with tcp reset", {"-p tcp reject with tcp reset"}},
+      {"ct mark set meta mark & 0xff", {"-j CONNMARK --save-mark --nfmask 0xff --ctmask 0xffffffff"}},
       {"goto d", {"-g d"}},
       {"counter", {""}},
       {"return", {"-j RETURN"}},

@@ -76,6 +76,28 @@ class Translation : public KernelTest {
   const Pod pod_;
 };
 
+// 0x34 is saved of 0x1234, and 0x30 restored of it.
+TEST_F(Translation, ByMarksOfWhichPartsAreSavedAndRestored) {
+  const TranslationCase redirected{"", 80, "lands on 127.0.0.1:8080"};
+  for (const char* kind : {"legacy", "nft"}) {
+    SCOPED_TRACE(kind);
+    restore(kind,
+            "COMMIT\n*mangle\n-A OUTPUT -p tcp -j MARK --set-mark 0x1234\n"
+            "-A OUTPUT -j CONNMARK --save-mark --nfmask 0xff --ctmask 0xff\n-A OUTPUT -p tcp -j MARK --set-mark 0x500\n"
+            "-A OUTPUT -j CONNMARK --restore-mark --nfmask 0xff0 --ctmask 0xf0\nCOMMIT\n*nat\n"
+            "-A OUTPUT -p tcp -m mark ! --mark 0x30 -j REDIRECT --to-ports 15006\n"
+            "-A OUTPUT -p tcp -m connmark --mark 0x34 -j REDIRECT --to-ports 8080\n");
+    expect_certain(redirected);
+    pod_.ns().must({fmt::format("iptables-{}-restore", kind)}, "*mangle\nCOMMIT\n*nat\nCOMMIT\n");
+  }
+  pod_.ns().must({"nft", "-f", "-"},
+                 "table ip marks { chain c { type filter hook output priority -150; meta mark set 0x1234; "
+                 "ct mark set meta mark & 0xff; meta mark set 0x500; meta mark set ct mark & 0xf0; }; }");
+  replace_table(
+      "meta l4proto tcp meta mark != 0x30 redirect to :15006; meta l4proto tcp ct mark 0x34 redirect to :8080");
+  expect_certain(redirected);
+}
+
 TEST_F(Translation, IsSaidWhereItIsCertain) {
   for (const char* kind : {"legacy", "nft"}) {
     for (const TranslationCase& each : of_iptables) {

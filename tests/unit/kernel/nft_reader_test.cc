@@ -849,10 +849,14 @@ TEST(NftReader, WhatARuleChangesBeforeItGoesOn) {
   EXPECT_EQ(read(ct(NFT_CT_ID) + meta_set(NFT_META_MARK)), " meta mark set ct id");
   EXPECT_EQ(read(ct(NFT_CT_MARK) + byteorder() + meta_set(NFT_META_MARK)), " meta mark set ct mark");
   EXPECT_EQ(read(ct(NFT_CT_MARK) + bitwise(host(1), host(0)) + meta_set(NFT_META_MARK)),
-            " meta mark set ct mark & 01000000 ^ 00000000");
+            " -j CONNMARK --restore-mark --nfmask 0xffffffff --ctmask 0x1");
+  EXPECT_EQ(read(ct(NFT_CT_MARK) + bitwise(host(1), host(2)) + meta_set(NFT_META_MARK)),
+            " meta mark set ct mark & 01000000 ^ 02000000");
   EXPECT_EQ(read(meta(NFT_META_CPU) + bitwise(host(1), host(0)) + meta_set(NFT_META_MARK)),
             " meta mark set meta cpu & 01000000 ^ 00000000");
-  EXPECT_EQ(read(meta(NFT_META_MARK) + bitwise(host(1), host(0)) + ct_set(NFT_CT_MARK)), " ct [2:00000003 4:00000001]");
+  EXPECT_EQ(read(meta(NFT_META_MARK) + bitwise(host(1), host(0)) + ct_set(NFT_CT_MARK)),
+            " -j CONNMARK --save-mark --nfmask 0x1 --ctmask 0xffffffff");
+  EXPECT_EQ(read(meta(NFT_META_MARK) + bitwise(host(1), host(2)) + ct_set(NFT_CT_MARK)), " ct [2:00000003 4:00000001]");
   EXPECT_EQ(read(meta(NFT_META_MARK) + byteorder() + ct_set(NFT_CT_MARK)), " ct [2:00000003 4:00000001]");
   EXPECT_EQ(read(meta(NFT_META_CPU) + ct_set(NFT_CT_MARK)), " ct [2:00000003 4:00000001]");
   EXPECT_EQ(read(ct(NFT_CT_ID) + bitwise(host(1), host(0)) + ct_set(NFT_CT_MARK)), " ct [2:00000003 4:00000001]");

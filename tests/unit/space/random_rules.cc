@@ -27,6 +27,8 @@ Target random_target(Random& random) {
     case 7:
       return SetMark{7, 0xffffffff};
     case 8:
+      if (random.one_in(3)) return Connmark{Connmark::Kind::save, 0x4001, 0xffff};
+      if (random.one_in(3)) return Connmark{Connmark::Kind::restore, 0xffff, 0x539};
       return random.one_in(2) ? Connmark::save : Connmark::restore;
     case 9:
       return NonTerminating{};

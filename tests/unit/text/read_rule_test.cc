@@ -52,6 +52,8 @@ TEST(ReadRule, IsAsItsWordsAre) {
            "-A C -m cgroup --path kubepods/a -j RETURN",
            "-A C -m cgroup ! --path \"with space\" -j RETURN",
            "-A C -m owner --socket-exists -j RETURN",
+           "-A C -j CONNMARK --save-mark --nfmask 0xff0000 --ctmask 0xff0000",
+           "-A C -j CONNMARK --restore-mark --nfmask 0xff --ctmask 0x80",
            "-A C -p tcp -m multiport ! --ports 80,8000:8080 -j DROP",
            "-A C -m conntrack --ctstate INVALID -j DROP",
            "-A C -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP",
@@ -245,6 +247,8 @@ TEST(ReadRule, KnowsOtherWordsForTheSame) {
            {"-p tcp -j DNAT --to 10.0.0.1:80", "-p tcp -j DNAT --to-destination 10.0.0.1:80"},
            {"-j MARK --set-xmark 0x539/0xffffffff", "-j MARK --set-mark 1337"},
            {"-j CONNMARK --save-mark --nfmask 0xffffffff --ctmask 0xffffffff", "-j CONNMARK --save-mark"},
+           {"-j CONNMARK --restore-mark --mask 0x80", "-j CONNMARK --restore-mark --nfmask 0x80 --ctmask 0x80"},
+           {"-j CONNMARK --save-mark --nfmask 255", "-j CONNMARK --save-mark --nfmask 0xff --ctmask 0xffffffff"},
            {"-j TPROXY --on-port 15006 --on-ip 0.0.0.0 --tproxy-mark 0x539/0xffffffff",
             "-j TPROXY --tproxy-mark 1337/0xffffffff --on-port 15006"},
            {"-j NOTRACK", "-j CT --notrack"},
@@ -252,6 +256,8 @@ TEST(ReadRule, KnowsOtherWordsForTheSame) {
     EXPECT_EQ(iptables_words(read_rule("-A C " + words)), "-A C " + same);
   }
   EXPECT_THAT(not_understood("-A C -d 10.0.0.0/255.0.255.0 -j ACCEPT"), ElementsAre("-d 10.0.0.0/255.0.255.0"));
+  // Bits that stay and are inverted.
+  EXPECT_EQ(not_understood("-A C -j CONNMARK --save-mark --nfmask 0x3 --ctmask 0x1").size(), 1U);
   // A comment may be any word.
   EXPECT_EQ(iptables_words(read_rule("-A C -m comment --comment -j -j DROP")), "-A C -m comment --comment -j -j DROP");
   EXPECT_EQ(iptables_words(read_rule(R"(-A C -m comment --comment "!" -j DROP)")),
