@@ -231,7 +231,8 @@ class ChainPaths::Build {
     const bool has_more = &entry != &in.rules.back() && entry.handle != 0 && (&entry)[1].handle == entry.handle;
     const bool meets_policy = path.kind == Kind::back && &in == base_.chain && base_.chain->policy != Verdict::drop;
     const bool is_through = path.kind == Kind::final || meets_policy;
-    const bool is_silent = rules.empty() && std::holds_alternative<Jump>(entry.rule.target);
+    // A rule of a chain that it jumps to accepts the packet, which the path does not say.
+    const bool is_silent = path.path.accepts && std::holds_alternative<Jump>(entry.rule.target);
     if (has_more || (!is_through && !leaves_same_view) || is_silent || path.path.unknown) {
       path.kind = Kind::final;
       path.is_reason = true;

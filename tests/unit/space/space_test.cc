@@ -1140,6 +1140,22 @@ TEST(Regions, OfRulesBehindOnesThatAreUnknownTakeNoPacketEach) {
   check(with_unknown_rules(60), random, 500);
 }
 
+TEST(Regions, OfChainsThatMayBeJumpedToAndAccept) {
+  Side side = side_of("-m NONE --ip-families ipv4", BackendKind::iptables_legacy);
+  const Match tcp_alone = ProtocolMatch{Protocol::tcp, false};
+  LiveChain one =
+      chain(Family::ipv4, Table::filter, "ONE", false, {{{tcp_alone}, SetMark{1, 1}}, {{}, Verdict::accept}});
+  one.hook.reset();
+  side.live.front().chains.push_back(one);
+  side.live.front().chains.push_back(chain(Family::ipv4, Table::filter, "OUTPUT", false,
+                                           {{{UnknownMatch{"-m bpf"}}, Jump{"ONE"}}, {{}, Verdict::drop}}));
+  Regions regions({side});
+  const Regions::Node root = regions.of(0, Scope::ordinary);
+  const Point point = regions.example(regions.ordinary(side.pod, Direction::out, Family::ipv4));
+  EXPECT_EQ(ending_text(regions.decision(regions.diagrams().at(root, point)).ending),
+            "unknown: `-m bpf` (dropped, or leaves untouched, by eth0)");
+}
+
 TEST(Regions, ThatAreTooManyAreNotGuessed) {
   Regions regions({with_rules_that_do_not_merge(1000)}, 50);
   try {
