@@ -24,6 +24,15 @@ Outcome ends_elsewhere(Outcome outcome, const char* which, const Outcome& end) {
   return outcome;
 }
 
+// Tells whether a rule drops it of which it is unknown whether it matches.
+bool is_dropped_by_choice(const Trace& trace) {
+  if (trace.outcome.kind != Outcome::Kind::dropped || trace.decisive.empty() || trace.decisive.back() == 0)
+    return false;
+  const Step& step = trace.steps[trace.decisive.back()];
+  const Step& before = trace.steps[trace.decisive.back() - 1];
+  return before.kind == Step::Kind::unknown && before.live == step.live;
+}
+
 }  // namespace
 
 void PacketWalk::conntrack() {
@@ -90,9 +99,8 @@ bool PacketWalk::first_packet() {
   packet_.seen = walk.seen();
   if (walk.seen()) return false;
   packet_.first = walk.trace().outcome;
-  // No connection begins by a way on which its first packet is dropped.
-  const bool ends_by_choice = packet_.first->kind == Outcome::Kind::dropped && context_.forks.any();
-  if (packet_.first->kind == Outcome::Kind::unknown || ends_by_choice) {
+  // No connection begins by a way on which a rule drops its first packet that may not match.
+  if (packet_.first->kind == Outcome::Kind::unknown || is_dropped_by_choice(walk.trace())) {
     packet_.trace.steps = walk.trace().steps;
     // Which rules left it alone on the way is not in the state (see packet_key.cc).
     packet_.trace.decisive = observer() == nullptr ? walk.trace().decisive : walk.packet_.capture;

@@ -521,6 +521,12 @@ TEST(Explain, LaterPacketsEndAsTheFirstOneWhereItMayBeDropped) {
   EXPECT_THAT(trace.outcome.why, HasSubstr("if it does not: lands on 127.0.0.1:15001"));
   EXPECT_THAT(trace.outcome.why, HasSubstr("if it does: dropped"));
   EXPECT_THAT(trace.outcome.why, ::testing::Not(HasSubstr("untouched")));
+  // One that began before the rules were there.
+  const ConntrackStateMatch new_ones{ConntrackStateMatch::new_, false};
+  const Trace of_before = beside(
+      others({base("inet f", "out", before, Verdict::accept, {{{limit}, SetMark{1, 1}}, {{new_ones}, Verdict::drop}})}),
+      "-m NONE", "out tcp 198.51.100.1:80 --state established");
+  EXPECT_EQ(of_before.outcome.kind, Outcome::Kind::leaves) << sentence(of_before.outcome);
 }
 
 TEST(Explain, SaysWhyConnmarkHasNoEffect) {
