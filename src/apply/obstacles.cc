@@ -26,8 +26,8 @@ using space::Field;
 using space::Leaf;
 using space::Regions;
 
-// What is beyond is said. A packet that is followed takes less than 0.1 ms; explain() asks rule by rule, as many times
-// as there are ways that rules leave open: a second.
+// Limits that are said where they are reached. A packet that is followed takes less than 0.1 ms; explain() asks rule by
+// rule, as many times as there are ways that rules leave open: a second.
 constexpr std::size_t most_followed = 20'000;
 constexpr std::size_t most_asked = 20'000'000;  // rules
 constexpr std::size_t most_tried = 32;          // packets of one kind
@@ -55,18 +55,6 @@ bool has_more_answers(const Outcome& there, const Outcome& planned) {
   using Answers = Outcome::Answers;
   return there.answers == Answers::arrive || (there.answers == Answers::unknown && planned.answers == Answers::lost);
 }
-
-// What packets meet, for as many as are explained.
-struct Met {
-  const PodView& pod;
-  FamilyRules ipv4;
-  FamilyRules ipv6;
-  Met(const PodView& of, std::span<const Live> live) : pod(of), ipv4(live, Family::ipv4), ipv6(live, Family::ipv6) {}
-  [[nodiscard]] Trace explained(const Packet& packet) {
-    return explain_briefly(packet, pod, packet.destination->family == Family::ipv4 ? ipv4 : ipv6);
-  }
-  [[nodiscard]] std::size_t asked() const { return ipv4.asked() + ipv6.asked(); }
-};
 
 // Whether packets meet there what they meet in `planned`, in the same order, and nothing else.
 bool is_alone(const Live& planned, std::span<const Live> live) {
@@ -142,8 +130,8 @@ class Search {
         usual_(without_others(pod, plan)),
         live_(live),
         planned_{as_live(plan.ruleset, backend)},
-        planned_met_(usual_, planned_),
-        met_(pod, live) {}
+        planned_rules_(planned_),
+        rules_(live) {}
 
   std::vector<Obstacle> run() {
     if (usual_ == pod_ && is_alone(planned_.front(), live_)) return {};  // both sides are the same
@@ -252,14 +240,16 @@ class Search {
     Trace there;
   };
 
-  [[nodiscard]] bool may_explain() const { return !gave_up_ && planned_met_.asked() + met_.asked() <= most_asked; }
+  [[nodiscard]] bool may_explain() const { return !gave_up_ && planned_rules_.asked() + rules_.asked() <= most_asked; }
 
   // What the plan captures and ends otherwise. Nothing: it is no such packet, or explain() contradicts.
   [[nodiscard]] std::optional<Explained> explained(const Packet& packet) {
     const auto asked = as_asked(packet);
     if (!asked) return std::nullopt;
     try {
-      Explained both{*asked, planned_met_.explained(*asked), met_.explained(*asked)};
+      const Family family = asked->destination->family;
+      Explained both{*asked, explain_briefly(*asked, usual_, planned_rules_.of(family)),
+                     explain_briefly(*asked, pod_, rules_.of(family))};
       const Outcome& planned = both.planned.outcome;
       const Outcome& there = both.there.outcome;
       // explain() gave up after its longest search, a second: other packets would take as long.
@@ -387,8 +377,8 @@ class Search {
   const PodView usual_;
   std::span<const Live> live_;
   const std::vector<Live> planned_;
-  Met planned_met_;
-  Met met_;
+  RulesByFamily planned_rules_;
+  RulesByFamily rules_;
   bool as_planned_ = false;  // a packet of this kind, by explain()
   bool gave_up_ = false;     // explain() did
   bool is_open_ = false;     // what becomes of some packets is not known

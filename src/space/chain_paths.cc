@@ -20,13 +20,9 @@ bool does_alike(const RuleInChain& a, const RuleInChain& b) {
   const Target& one = a.rule->rule.target;
   const Target& other = b.rule->rule.target;
   const auto unknown_of = [](const RuleInChain& each) {
-    return each.unknown ? &each.rule->rule.matches[*each.unknown] : nullptr;
+    return each.unknown ? std::optional(each.rule->rule.matches[*each.unknown]) : std::nullopt;
   };
-  const Match* unknown = unknown_of(a);
-  const Match* other_unknown = unknown_of(b);
-  const bool is_same_known = (unknown == nullptr) == (other_unknown == nullptr) &&
-                             (unknown == nullptr || *unknown == *other_unknown) && a.then == b.then;
-  if (!is_same_known) return false;
+  if (a.then != b.then || unknown_of(a) != unknown_of(b)) return false;
   const auto* jump = std::get_if<Jump>(&one);
   const auto* other_jump = std::get_if<Jump>(&other);
   if (jump != nullptr && other_jump != nullptr) return jump->is_goto == other_jump->is_goto;

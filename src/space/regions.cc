@@ -122,15 +122,12 @@ struct Regions::State {
 
 struct Regions::Pod {
   const PodView view;
-  FamilyRules ipv4;
-  FamilyRules ipv6;
+  RulesByFamily rules;
   States states;
   std::deque<State> about{1};  // by state
   std::size_t round = 0;
 
-  Pod(PodView of, const std::vector<Live>& live)
-      : view(std::move(of)), ipv4(live, Family::ipv4), ipv6(live, Family::ipv6) {}
-  FamilyRules& rules(Family family) { return family == Family::ipv4 ? ipv4 : ipv6; }
+  Pod(PodView of, const std::vector<Live>& live) : view(std::move(of)), rules(live) {}
   State& at(States::Number number) {
     if (about.size() < states.size()) about.resize(states.size());
     return about[number];
@@ -230,7 +227,7 @@ Regions::Followed Regions::follow(const Point& point, Pod& pod, States::Number t
     cell.interface(bound == unbound ? no_device : sets_.difference(interfaces, no_device));
     if (bound == unbound) return none();
   }
-  const auto all = possibilities(packet, view, pod.rules(packet.destination->family), cell);
+  const auto all = possibilities(packet, view, pod.rules.of(packet.destination->family), cell);
   Followed followed{point, cell.take_legs()};
   if (!all.empty()) followed.end = end_of(followed.legs.back(), all);
   return followed;
@@ -323,8 +320,8 @@ Regions::Node Regions::outside_ordinary(const PodView& pod, Scope scope) {
 void Regions::require_room(const Pod& pod) const {
   const std::size_t bytes = diagrams_.bytes() + sets_.bytes() + pod.states.bytes() + bytes_of_transitions_;
   constexpr std::size_t rules_like_a_packet = 256;  // asking so many takes as long as following a packet
-  const std::size_t asked = pod.ipv4.asked() + pod.ipv6.asked();
-  if (followed_ + asked / rules_like_a_packet >= most_followed_ || bytes > most_bytes) refuse_more_regions();
+  if (followed_ + pod.rules.asked() / rules_like_a_packet >= most_followed_ || bytes > most_bytes)
+    refuse_more_regions();
 }
 
 // Packets of the region are followed from state to state, all that come to one at once if they can be. States come in
@@ -609,7 +606,7 @@ LiveRule Regions::deciding_rule(std::size_t side, const Step& step, const Point&
   const Packet packet = universe_.packet_with_ports(point);
   Pod& pod = *pods_[side].front();
   Meeting meeting(paths_, packet, point, *step.live, joined->second);
-  static_cast<void>(possibilities(packet, pod.view, pod.rules(packet.destination->family), meeting));
+  static_cast<void>(possibilities(packet, pod.view, pod.rules.of(packet.destination->family), meeting));
   made.number += static_cast<unsigned>(meeting.number());
   made.rule.matches[joined->second.place] = joined->second.each[meeting.number()];
   return made;

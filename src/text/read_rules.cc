@@ -126,8 +126,8 @@ Rule rule_of(const Object& object, Table table) {
   return rule;
 }
 
-// `show` says in the words of nft what iptables has none for: "-A out -p tcp reject with tcp reset", "-A out log".
-// What it does not understand has words of its own; nothing is known of such a rule, then.
+// Makes a target of what `show` says in the words of nft, as iptables has none for it: "-A out -p tcp reject with tcp
+// reset", "-A out log". Nothing is known of what it has words of its own for.
 void take_words_of_nft(Rule& rule) {
   const auto* last = rule.matches.empty() ? nullptr : std::get_if<UnknownMatch>(&rule.matches.back());
   if (rule.target != Target(NonTerminating{}) || last == nullptr || last->words.starts_with('-')) return;
@@ -274,8 +274,8 @@ void forget_missing_chains(Live& live, bool of_plan) {
   }
 }
 
-// A map's or a set's values that may be others in another document of the same words: no two of them are known to do
-// the same.
+// Names the document where the words leave out the values of a map or a set: in another one they may be others, and no
+// two of them are known to do the same.
 void tell_apart(std::string& words, const std::string& document) {
   static constexpr std::string_view without_values[] = {"looks up", "lookup [", "@__", "vmap @", "what it holds"};
   const auto is_in_words = [&](std::string_view part) { return words.find(part) != std::string::npos; };

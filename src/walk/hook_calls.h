@@ -82,4 +82,13 @@ class FamilyRules {
   std::size_t most_paths_ = many_paths;
 };
 
+// Holds the rules for packets of each family.
+struct RulesByFamily {
+  FamilyRules ipv4;
+  FamilyRules ipv6;
+  explicit RulesByFamily(std::span<const Live> live) : ipv4(live, Family::ipv4), ipv6(live, Family::ipv6) {}
+  [[nodiscard]] FamilyRules& of(Family family) { return family == Family::ipv4 ? ipv4 : ipv6; }
+  [[nodiscard]] std::size_t asked() const { return ipv4.asked() + ipv6.asked(); }
+};
+
 }  // namespace sidetrack
