@@ -45,7 +45,7 @@ Json outcome(const Outcome& o) {
   if (!o.interface.empty()) result["interface"] = o.interface;
   if (!o.listener.empty()) result["listener"] = o.listener;
   if (o.original) result["original_destination"] = endpoint(*o.original);
-  if (o.source) result["translated_source"] = o.source->text();
+  if (o.source) result["translated_source"] = o.source->address ? o.source->text() : "unknown";
   if (o.transparent) result["tproxy_port"] = o.transparent_port;
   if (!o.why.empty()) result["why"] = o.why;
   if (o.answers != Outcome::Answers::arrive) {

@@ -125,9 +125,9 @@ std::size_t hash_of(const Ending& ending) {
   add(ending.transparent_port);
   for (const Ending& one : ending.either) add(hash_of(one));
   for (const std::string& subject : ending.unknowns) add(std::hash<std::string>()(subject));
-  for (const std::optional<Address>* address : {&ending.to, &ending.from}) {
-    if (!*address) continue;
-    for (const std::uint8_t byte : (*address)->view()) add(byte);
+  for (const std::optional<Address>& address : {ending.to, ending.from ? ending.from->address : std::nullopt}) {
+    if (!address) continue;
+    for (const std::uint8_t byte : address->view()) add(byte);
   }
   return made;
 }

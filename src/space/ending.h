@@ -17,7 +17,7 @@ struct Ending {
   bool translated = false;
   std::optional<Address> to;          // translated: its new destination; nothing: as it was
   std::optional<std::uint16_t> port;  // translated: and port; nothing: as it was
-  std::optional<Address> from;        // lands, leaves, forwarded: its new source, if that is known
+  std::optional<NewSource> from;      // lands, leaves, forwarded: its new source
   bool transparent = false;
   std::uint16_t transparent_port = 0;
   std::string interface;  // leaves, forwarded

@@ -70,6 +70,14 @@ void name_chain(Step& step);
 [[nodiscard]] std::string iptables_words(const Step& step);
 
 // Where the packet ends.
+// What the source of a packet was translated to.
+struct NewSource {
+  std::optional<Address> address;  // nothing: one of several, and the kernel chooses
+
+  [[nodiscard]] std::string text() const { return address ? address->text() : "an address that the kernel chooses"; }
+  friend bool operator==(const NewSource&, const NewSource&) = default;
+};
+
 struct Outcome {
   // What becomes of the answers of what takes it.
   enum class Answers : std::uint8_t {
@@ -91,8 +99,8 @@ struct Outcome {
   std::vector<std::string> other_interfaces;  // that its connection may get instead, by a route with several next hops
   std::string listener;                       // lands: who has that port: "Envoy outbound", "the app"
   std::optional<Endpoint> original;           // SO_ORIGINAL_DST, if the destination was translated
-  std::optional<Address> source;  // lands, leaves, forwarded: from where, if that was translated to what is known
-  bool transparent = false;       // lands: by TPROXY at `port`; `at` is what the socket sees as its own address
+  std::optional<NewSource> source;            // lands, leaves, forwarded: from where, if that was translated
+  bool transparent = false;  // lands: by TPROXY at `port`; `at` is what the socket sees as its own address
   std::uint16_t transparent_port = 0;
   std::string why;  // dropped, unroutable; lands, if not where TPROXY sent it; unknown: the rule that is the reason,
                     // and what else may happen

@@ -90,12 +90,13 @@ struct WalkState : PacketState {
     if (trace.outcome.arrives()) trace.outcome.source = new_source();
   }
 
-  [[nodiscard]] std::optional<Address> new_source() const {
+  [[nodiscard]] std::optional<NewSource> new_source() const {
     const auto& made = now.connection.source;
-    if (now.state == ConnectionState::reply || !made || !made->after_known) return {};
+    if (now.state == ConnectionState::reply || !made) return {};
+    if (!made->after_known) return NewSource{};
     const Address& after = made->after.address;
     if (contains(AddressRange::single(after), made->before.address, now.observer)) return {};
-    return after;
+    return NewSource{after};
   }
 };
 

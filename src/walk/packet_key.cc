@@ -9,7 +9,9 @@ namespace {
 void add(StateKey& key, const Outcome& outcome) {
   key.add_all(outcome.kind, outcome.at, outcome.interface, outcome.other_interfaces.size());
   for (const std::string& other : outcome.other_interfaces) key.add(other);
-  key.add_all(outcome.source, outcome.transparent, outcome.transparent_port);
+  key.add(outcome.source.has_value());
+  if (outcome.source) key.add(outcome.source->address);
+  key.add_all(outcome.transparent, outcome.transparent_port);
 }
 
 }  // namespace

@@ -250,7 +250,7 @@ TEST(ExplainJson, HasEveryField) {
   made.outcome.interface = "eth0";
   made.outcome.listener = "the app";
   made.outcome.original = Endpoint{*Address::parse("10.0.0.9"), 90};
-  made.outcome.source = Address::parse("192.0.2.9");
+  made.outcome.source = NewSource{Address::parse("192.0.2.9")};
   made.outcome.transparent = true;
   made.outcome.transparent_port = 15006;
   made.outcome.why = "why";

@@ -50,9 +50,9 @@ TEST(EqualPriority, SourcesAreAResultToo) {
               ::testing::AllOf(::testing::HasSubstr("which is asked first of"),
                                ::testing::HasSubstr("from 203.0.113.1"), ::testing::HasSubstr("from 203.0.113.2")));
   EXPECT_EQ(outcome({translating("ip a", 100, "203.0.113.1"), translating("ip b", 100, "203.0.113.1")}).source,
-            Address::parse("203.0.113.1"));
+            NewSource{Address::parse("203.0.113.1")});
   EXPECT_EQ(outcome({translating("ip a", 90, "203.0.113.1"), translating("ip b", 100, "203.0.113.2")}).source,
-            Address::parse("203.0.113.1"));
+            NewSource{Address::parse("203.0.113.1")});
 }
 
 TEST(EqualPriority, TheLowerNumberIsAskedFirst) {

@@ -435,7 +435,7 @@ POSTROUTING, out by eth0
   nat POSTROUTING 1: no: its destination is 10.3.0.1
   nat POSTROUTING 2: no: its destination is 10.3.0.1
   nat POSTROUTING 3: yes: the kernel chooses its source
-= leaves the pod by eth0 to 10.3.0.1:80, untouched; unknown whether replies arrive: replies to an address that the kernel chooses go to whichever host has that address
+= leaves the pod by eth0 to 10.3.0.1:80, from an address that the kernel chooses; unknown whether replies arrive: replies to an address that the kernel chooses go to whichever host has that address
 # out tcp 10.4.0.1:80
 OUTPUT, out by eth0
   conntrack: a new connection
