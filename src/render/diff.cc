@@ -91,32 +91,32 @@ void write(Writer& out, char mark, const Routing& routing) {
 
 Json lost_replies_json(const std::vector<LostReplies>& all) {
   return array_of(all, [](const LostReplies& lost) -> Json {
-    return {{"packet", lost.packet}, {"interface", lost.interface}, {"why", lost.why}};
+    return object({{"packet", lost.packet}, {"interface", lost.interface}, {"why", lost.why}});
   });
 }
 
 Json line_json(const DiffLine& line) {
   static constexpr const char* kinds[] = {"same", "missing", "extra", "foreign"};
-  return {{"kind", kinds[static_cast<int>(line.kind)]}, {"rule", appended_words(line.rule)}};
+  return object({{"kind", kinds[static_cast<int>(line.kind)]}, {"rule", appended_words(line.rule)}});
 }
 
 Json chain_json(const ChainDiff& chain) {
-  return {{"families", families_json(chain.families)},
-          {"table", name(chain.table)},
-          {"chain", chain.name},
-          {"missing", chain.missing},
-          {"extra", chain.extra},
-          {"policy_drop", chain.drops},
-          {"dormant", chain.dormant},
-          {"rules", array_of(chain.lines, line_json)}};
+  return object({{"families", families_json(chain.families)},
+                 {"table", name(chain.table)},
+                 {"chain", chain.name},
+                 {"missing", chain.missing},
+                 {"extra", chain.extra},
+                 {"policy_drop", chain.drops},
+                 {"dormant", chain.dormant},
+                 {"rules", array_of(chain.lines, line_json)}});
 }
 
 Json difference_json(const Difference& difference) {
-  return {{"backend", name(difference.backend)},
-          {"equal", difference.empty()},
-          {"chains", array_of(difference.chains, chain_json)},
-          {"tables", difference.tables},
-          {"warnings", difference.warnings}};
+  return object({{"backend", name(difference.backend)},
+                 {"equal", difference.empty()},
+                 {"chains", array_of(difference.chains, chain_json)},
+                 {"tables", difference.tables},
+                 {"warnings", difference.warnings}});
 }
 
 }  // namespace
@@ -140,11 +140,12 @@ std::string diff_text(const PodDiff& pod_diff, bool color) {
 }
 
 Json pod_diff_json(const PodDiff& pod_diff) {
-  return {{"equal", pod_diff.equal()},
-          {"obstacles", obstacles_json(pod_diff.obstacles)},
-          {"lost_replies", lost_replies_json(pod_diff.lost_replies)},
-          {"backends", array_of(pod_diff.backends, difference_json)},
-          {"routing", {{"missing", routing_json(pod_diff.missing)}, {"extra", routing_json(pod_diff.extra)}}}};
+  return object(
+      {{"equal", pod_diff.equal()},
+       {"obstacles", obstacles_json(pod_diff.obstacles)},
+       {"lost_replies", lost_replies_json(pod_diff.lost_replies)},
+       {"backends", array_of(pod_diff.backends, difference_json)},
+       {"routing", object({{"missing", routing_json(pod_diff.missing)}, {"extra", routing_json(pod_diff.extra)}})}});
 }
 
 std::string diff_json(const PodDiff& pod_diff) { return dumped(pod_diff_json(pod_diff)); }

@@ -127,13 +127,13 @@ std::string effect_text(const std::vector<EffectRegion>& all, bool color) {
 
 std::string effect_json(Regions& regions, const std::vector<EffectRegion>& all) {
   Json list = array_of(all, [&](const EffectRegion& one) -> Json {
-    return {{"packets", box_json(regions, one.box)},
-            {"words", one.packets},
-            {"before", one.before},
-            {"after", one.after},
-            {"witness", one.witness}};
+    return object({{"packets", box_json(regions, one.box)},
+                   {"words", one.packets},
+                   {"before", one.before},
+                   {"after", one.after},
+                   {"witness", one.witness}});
   });
-  return dumped(Json{{"same", all.empty()}, {"regions", std::move(list)}});
+  return dumped(object({{"same", all.empty()}, {"regions", std::move(list)}}));
 }
 
 }  // namespace sidetrack

@@ -54,14 +54,14 @@ Json configuration(const Config& config, const Plan& plan) {
 Json rule(const Rule& rule) {
   Json matches = array_of(rule.matches, [](const Match& match) { return iptables_words(match); });
   const Reason reason = reason_of(rule);
-  return {{"families", families_json(rule.families)},
-          {"table", name(rule.table)},
-          {"chain", rule.chain},
-          {"rule", iptables_words(rule)},
-          {"matches", std::move(matches)},
-          {"target", iptables_words(rule.target)},
-          {"flag", reason.flag},
-          {"reason", reason.sentence}};
+  return object({{"families", families_json(rule.families)},
+                 {"table", name(rule.table)},
+                 {"chain", rule.chain},
+                 {"rule", iptables_words(rule)},
+                 {"matches", std::move(matches)},
+                 {"target", iptables_words(rule.target)},
+                 {"flag", reason.flag},
+                 {"reason", reason.sentence}});
 }
 
 // The JSON library takes UTF-8 alone.
@@ -149,10 +149,10 @@ std::string member_text(std::string_view key, Json value, std::size_t indent) {
 Json obstacles_json(std::span<const Obstacle> obstacles) {
   const auto text = [](const std::string& words) { return words.empty() ? Json() : Json(words); };
   return array_of(obstacles, [&](const Obstacle& obstacle) -> Json {
-    return {{"rule", obstacle.rule},
-            {"packet", text(obstacle.packet)},
-            {"planned", text(obstacle.planned)},
-            {"instead", text(obstacle.instead)}};
+    return object({{"rule", obstacle.rule},
+                   {"packet", text(obstacle.packet)},
+                   {"planned", text(obstacle.planned)},
+                   {"instead", text(obstacle.instead)}});
   });
 }
 
@@ -168,25 +168,26 @@ Json families_json(Families families) {
 
 Json routing_json(const Routing& routing) {
   Json rules = array_of(routing.policy_rules, [](const PolicyRule& r) {
-    Json rule = {{"family", name(r.family)}, {"fwmark", r.mark}, {"lookup", r.table}};
+    Json rule = object({{"family", name(r.family)}, {"fwmark", r.mark}, {"lookup", r.table}});
     if (r.mask != 0xffffffff) rule["fwmask"] = r.mask;
     if (r.priority) rule["priority"] = *r.priority;
     return rule;
   });
   Json routes = array_of(routing.local_routes, [](const Route& r) -> Json {
-    return {{"family", name(r.family())}, {"type", "local"}, {"to", "default"}, {"dev", "lo"}, {"table", r.table}};
+    return object(
+        {{"family", name(r.family())}, {"type", "local"}, {"to", "default"}, {"dev", "lo"}, {"table", r.table}});
   });
   Json addresses = array_of(routing.loopback_addresses, [](const Address& address) -> Json {
-    return {{"address", AddressRange::single(address).text()}, {"dev", "lo"}};
+    return object({{"address", AddressRange::single(address).text()}, {"dev", "lo"}});
   });
-  return {{"rules", std::move(rules)}, {"routes", std::move(routes)}, {"addresses", std::move(addresses)}};
+  return object({{"rules", std::move(rules)}, {"routes", std::move(routes)}, {"addresses", std::move(addresses)}});
 }
 
 std::string json(const Plan& plan, const Config& config) {
-  Json document = {{"configuration", configuration(config, plan)},
-                   {"rules", array_of(plan.ruleset.rules, rule)},
-                   {"routing", routing_json(plan.routing)},
-                   {"warnings", plan.warnings}};
+  Json document = object({{"configuration", configuration(config, plan)},
+                          {"rules", array_of(plan.ruleset.rules, rule)},
+                          {"routing", routing_json(plan.routing)},
+                          {"warnings", plan.warnings}});
   return dumped(std::move(document));
 }
 

@@ -27,10 +27,16 @@ std::string lint_text(const lint::Findings& findings, bool color) {
 std::string lint_json(const lint::Findings& findings) {
   Json list = array_of(findings, [](const lint::Finding& one) -> Json {
     const lint::CodeInfo& code = info(one.code);
-    return {{"code", code.name},      {"title", code.title},  {"subject", one.subject}, {"message", one.message},
-            {"witness", one.witness}, {"ending", one.ending}, {"remedy", one.remedy},   {"more", one.more}};
+    return object({{"code", code.name},
+                   {"title", code.title},
+                   {"subject", one.subject},
+                   {"message", one.message},
+                   {"witness", one.witness},
+                   {"ending", one.ending},
+                   {"remedy", one.remedy},
+                   {"more", one.more}});
   });
-  return dumped(Json{{"findings", std::move(list)}});
+  return dumped(object({{"findings", std::move(list)}}));
 }
 
 }  // namespace sidetrack

@@ -41,7 +41,7 @@ Json field_json(Regions& regions, const Box& box, Field field) {
 // `rule`: that of the step; nullptr: it has none.
 Json step_json(const Step* step, const LiveRule* rule) {
   if (step == nullptr) return nullptr;
-  Json made{{"backend", name(step->backend)}, {"table", step->table}, {"chain", step->chain}};
+  Json made = object({{"backend", name(step->backend)}, {"table", step->table}, {"chain", step->chain}});
   if (rule == nullptr) {
     made["policy"] = "drop";
     return made;

@@ -69,14 +69,14 @@ std::string probe_text(const std::vector<ProbeResult>& results, const PodDiff* c
 }
 
 std::string probe_json(const std::vector<ProbeResult>& results, const PodDiff* compared) {
-  Json document = compared != nullptr ? pod_diff_json(*compared) : Json{{"equal", nullptr}};
+  Json document = compared != nullptr ? pod_diff_json(*compared) : object({{"equal", nullptr}});
   document["probes"] = array_of(results, [&](const ProbeResult& result) -> Json {
     const bool failed = result.verdict == Verdict_::failed;
-    return {{"name", result.name},
-            {"verdict", sign(result.verdict).word},
-            {"finding", result.finding},
-            {"milliseconds", Milliseconds(result.took).count()},
-            {"missing", failed ? likely_missing(result, compared) : std::vector<std::string>{}}};
+    return object({{"name", result.name},
+                   {"verdict", sign(result.verdict).word},
+                   {"finding", result.finding},
+                   {"milliseconds", Milliseconds(result.took).count()},
+                   {"missing", failed ? likely_missing(result, compared) : std::vector<std::string>{}}});
   });
   return dumped(std::move(document));
 }

@@ -13,14 +13,14 @@ Json chain(const Live& live, const LiveChain& chain) {
   unsigned number = 0;
   Json rules = array_of(chain.rules, [&](const LiveRule& entry) {
     const Reason reason = describe_live(entry);
-    Json made = {{"number", ++number},
-                 {"families", families_json(entry.rule.families)},
-                 {"rule", iptables_words(entry.rule)},
-                 {"packets", entry.counters.packets},
-                 {"bytes", entry.counters.bytes},
-                 {"whose", name(maker_of(live, chain, entry))},
-                 {"flag", reason.flag},
-                 {"reason", reason.sentence}};
+    Json made = object({{"number", ++number},
+                        {"families", families_json(entry.rule.families)},
+                        {"rule", iptables_words(entry.rule)},
+                        {"packets", entry.counters.packets},
+                        {"bytes", entry.counters.bytes},
+                        {"whose", name(maker_of(live, chain, entry))},
+                        {"flag", reason.flag},
+                        {"reason", reason.sentence}});
     const std::string_view mesh = mesh_of_rule(entry.rule);
     if (mesh != mesh_of_chain(chain.name)) made["mesh"] = mesh;
     Json unknown = Json::array();
@@ -30,11 +30,11 @@ Json chain(const Live& live, const LiveChain& chain) {
     if (!unknown.empty()) made["unknown"] = std::move(unknown);
     return made;
   });
-  Json made = {{"backend", name(live.backend)},
-               {"families", families_json(chain.families)},
-               {"table", chain.table == Table::other ? chain.table_name : std::string(name(chain.table))},
-               {"chain", chain.name},
-               {"whose", name(maker_of(live, chain))}};
+  Json made = object({{"backend", name(live.backend)},
+                      {"families", families_json(chain.families)},
+                      {"table", chain.table == Table::other ? chain.table_name : std::string(name(chain.table))},
+                      {"chain", chain.name},
+                      {"whose", name(maker_of(live, chain))}});
   if (const std::string_view mesh = mesh_of_chain(chain.name); !mesh.empty()) made["mesh"] = mesh;
   if (chain.hook) {
     made["hook"] = name(chain.hook->hook);
@@ -53,7 +53,7 @@ Json document(std::span<const Live> live, const Routing& routing) {
   for (const Live& one : live) {
     for (const LiveChain& c : one.chains) chains.push_back(chain(one, c));
   }
-  return {{"chains", std::move(chains)}, {"routing", routing_json(routing)}};
+  return object({{"chains", std::move(chains)}, {"routing", routing_json(routing)}});
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ std::string rules_json(std::span<const Live> live, const Routing& routing) { ret
 std::string show_json(std::span<const Live> live, const Routing& routing, const ShowOptions& options) {
   Json made = document(live, routing);
   const Summary all = summary(options, live);
-  made["summary"] = {{"inbound", all.inbound}, {"outbound", all.outbound}, {"left_out", all.left_out}};
+  made["summary"] = object({{"inbound", all.inbound}, {"outbound", all.outbound}, {"left_out", all.left_out}});
   if (std::string release = older_release(live); !release.empty()) made["release"] = std::move(release);
   made["obstacles"] = obstacles_json(options.obstacles);
   return dumped(std::move(made));
