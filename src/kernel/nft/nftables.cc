@@ -47,6 +47,9 @@ std::string model_chain(const KernelTable& table, const KernelChain& chain, Tabl
   return chain.name.starts_with(prefix) ? chain.name.substr(prefix.size()) : chain.name;
 }
 
+constexpr std::string_view tproxy_alone = "tproxy to :";
+constexpr std::string_view dropped_by_tproxy = "dropped if no transparent socket takes it";
+
 // A tproxy rule stands for TPROXY only together with the rule that drops what no socket took.
 void join_tproxy(std::vector<LiveRule>& rules) {
   for (std::size_t i = 0; i < rules.size(); ++i) {
@@ -57,9 +60,19 @@ void join_tproxy(std::vector<LiveRule>& rules) {
     if (dropped) {
       rules.erase(rules.begin() + static_cast<std::ptrdiff_t>(i + 1));
     } else {
-      rules[i].rule.target = UnknownTarget{fmt::format("tproxy to :{}, or else pass", tproxy->port)};
+      rules[i].rule.target = UnknownTarget{fmt::format("{}{}, or else pass", tproxy_alone, tproxy->port)};
     }
   }
+}
+
+// Tells whether it is what is left of a TPROXY of ours of which somebody took the other rule away.
+bool is_half_of_ours(const LiveRule& half, const MeshRules& mesh) {
+  const auto* unknown = std::get_if<UnknownTarget>(&half.rule.target);
+  const bool takes = unknown != nullptr && unknown->words.starts_with(tproxy_alone);
+  const bool drops = half.rule.target == Target(Verdict::drop) && half.rule.origin.comment.ends_with(dropped_by_tproxy);
+  Rule whole = half.rule;
+  whole.target = Tproxy{1, 1};
+  return (takes || drops) && mesh.has_rule(whole);
 }
 
 // Whether the chain is one that Sidetrack or Istio makes in this table; others in it are another program's.
@@ -136,7 +149,7 @@ std::vector<NativeRule> translate(const Rule& rule, const RuleNotes& notes, Fami
   rules.push_back({writer.take(), comment(notes.flag, notes.sentence), &rule});
   if (is_tproxy) {
     // The xtables target drops what no transparent socket takes; the native statement ends the rule and lets it pass.
-    NativeRule drop{std::move(matched), comment(notes.flag, "dropped if no transparent socket takes it"), &rule};
+    NativeRule drop{std::move(matched), comment(notes.flag, std::string(dropped_by_tproxy)), &rule};
     drop.statements.push_back({"counter", {Count{0, 0}}});
     drop.statements.push_back({"drop", {Decide{NF_DROP, {}}}});
     rules.push_back(std::move(drop));
@@ -177,7 +190,10 @@ std::vector<LiveChain> rules_of(const KernelTable& table, const CgroupPaths& cgr
     const RuleContext context{Families::both(), in, name, prefix_of(table, in), table.sets, true, false, &cgroups};
     LiveChain& live = chains.emplace_back(read_chain(table, chain, context));
     live.ours = is_known(table, chain, in, mesh);
-    for (LiveRule& rule : live.rules) rule.ours = live.ours && (!is_sidetracks(table) || mesh.has_rule(rule.rule));
+    for (LiveRule& rule : live.rules) {
+      const bool is_known_rule = !is_sidetracks(table) || mesh.has_rule(rule.rule) || is_half_of_ours(rule, mesh);
+      rule.ours = live.ours && is_known_rule;
+    }
   }
 
   // Which families a rule is for, where it does not say so itself: those that come to its chain.

@@ -217,6 +217,38 @@ TEST_P(HandEdits, VerifyDiffAndApplyAgree) {
   }
 }
 
+// TPROXY is two rules of nf_tables: what is left if one of them goes is mended, and removed.
+TEST_P(HandEdits, HalfOfTproxyIsOurs) {
+  if (!is("nftables")) return;
+  for (const bool of_tproxy : {true, false}) {
+    for (const char* next : {"apply", "clean"}) {
+      SCOPED_TRACE(fmt::format("{} after the {} went", next, of_tproxy ? "tproxy" : "drop"));
+      Pod pod(Pod::Options{.transparent_proxy = true});
+      const auto run = [&](const char* command) {
+        std::vector<std::string> words{program_under_test(), command};
+        const auto options = shell("--backend nftables -i * -b * -m TPROXY --ip-families ipv4").words;
+        if (std::string_view(command) != "clean") words.insert(words.end(), options.begin(), options.end());
+        return pod.ns().program(words);
+      };
+      ASSERT_EQ(run("apply").exit_code, 0);
+      const std::string half = of_tproxy ? "tproxy" : "counter packets 0 bytes 0 drop";
+      const std::string edit = "h=$(nft -a list chain inet sidetrack mangle-ISTIO_TPROXY | sed -n '/" + half +
+                               "/s/.*# handle //p'); nft delete rule inet sidetrack mangle-ISTIO_TPROXY handle $h";
+      ASSERT_EQ(pod.ns().program({"sh", "-c", edit}).exit_code, 0);
+      EXPECT_EQ(run("verify").exit_code, 6);
+      const Output done = run(next);
+      EXPECT_EQ(done.exit_code, 0) << done.err;
+      if (std::string_view(next) == "apply") {
+        EXPECT_EQ(run("verify").exit_code, 0);
+        EXPECT_EQ(pod.connect(from_outside, {.to = Endpoint(addresses(Family::ipv4).pod, 8080), .from = {}}).role,
+                  Role::proxy_inbound);
+      } else {
+        EXPECT_EQ(pod.ns().program({"nft", "list", "table", "inet", "sidetrack"}).exit_code, 1);
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(, HandEdits, ::testing::ValuesIn(backends), backend_name);
 
 }  // namespace
