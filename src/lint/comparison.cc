@@ -84,7 +84,11 @@ class Comparing {
   // One packet of each region shows it, for most options: only where none does all packets are asked about.
   bool is_shown_by_example(std::size_t side, const std::vector<Box>& boxes, Scope scope) {
     bool shown = false;
-    regions_.for_each(base(scope), [&](const Box& region, const Box&, Leaf leaf) {
+    const Regions::Node all = base(scope);
+    const Regions::Node differing =
+        regions_.diagrams().combined(all, regions_.may_differ(side),
+                                     [](Leaf leaf, Leaf may) { return may == Diagrams::yes ? leaf : no_such_packet; });
+    regions_.for_each(differing, [&](const Box& region, const Box&, Leaf leaf) {
       if (shown || leaf == no_such_packet) return;
       for (const Box& box : boxes) {
         const Box part = intersection(regions_.sets(), region, box);
@@ -121,7 +125,7 @@ class Comparing {
   bool makes_difference(Difference& known, std::size_t side, const std::vector<Box>& boxes) {
     if (is_shown_by_example(side, boxes, Scope::ordinary)) return true;
     if (is_known_alike(side)) return false;
-    if (is_shown_by_example(side, boxes, Scope::any_state)) return true;
+    if (is_shown_by_example(side, boxes, Scope::invalid)) return true;
     for (const Scope scope : {Scope::ordinary, Scope::everything}) {
       const auto [node, added] = known.try_emplace(scope);
       if (added) node->second = difference(side, scope);

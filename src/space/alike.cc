@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Tells from the chains alone, without following a packet, whether all packets end alike.
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "walk/chain_index.h"
 #include "walk/hook_calls.h"
 #include "walk/in_flight.h"
+#include "walk/packet_walk.h"
 
 namespace sidetrack::space {
 namespace {
@@ -22,7 +25,9 @@ class SameRules {
 
   bool operator()(const LiveChain& one, const LiveChain& other) {
     if (!compared_.emplace(&one, &other).second) return true;
-    if (!treat_alike(one, other)) return false;
+    // Whose rule it is matters to TPROXY: do_alike() says why.
+    if (!treat_alike(one, other) || !std::ranges::equal(one.rules, other.rules, {}, &LiveRule::ours, &LiveRule::ours))
+      return false;
     for (const LiveRule& entry : one.rules) {
       const auto* jump = std::get_if<Jump>(&entry.rule.target);
       if (jump == nullptr) continue;
@@ -41,27 +46,35 @@ class SameRules {
 };
 
 // Returns the rules of a path that do something to a packet: neither jumps on the way nor what only leaves it alone.
-std::vector<const LiveRule*> effects(const ChainPath& path, Verdict policy) {
-  std::vector<const LiveRule*> all;
+// Those that may match are all there, with what follows only if they do.
+std::vector<RuleInChain> effects(const ChainPath& path, Verdict policy) {
+  std::vector<RuleInChain> all;
+  std::size_t perhaps = 0;  // how many of the next ones
   for (const RuleInChain& each : path.rules) {
     const Target& target = each.rule->rule.target;
     const bool leaves_alone =
         target == Target(Verdict{Verdict::return_}) || (policy == Verdict::accept && target == Target(Verdict{policy}));
-    if (!leaves_alone && !std::holds_alternative<Jump>(target)) all.push_back(each.rule);
+    if (each.unknown) perhaps = std::max(perhaps, 1 + each.then);
+    if (perhaps > 0 || (!leaves_alone && !std::holds_alternative<Jump>(target))) all.push_back(each);
+    if (perhaps > 0) --perhaps;
   }
   return all;
 }
 
-// Tells whether it is known what becomes of packets that take the path.
+// Tells whether the path says all that becomes of packets that take it, or may.
 bool is_known(const ChainPath& path) {
   return !path.unknown && std::ranges::none_of(path.rules, [](const RuleInChain& each) {
-    return each.unknown || std::holds_alternative<UnknownTarget>(each.rule->rule.target);
+    return std::holds_alternative<UnknownTarget>(each.rule->rule.target);
   });
 }
 
-// Tells whether both do the same. A listener is named by the rule that leads to it, and TPROXY of the plan is known to
-// find its socket.
-bool do_alike(const LiveRule* one, const LiveRule* other) {
+// Tells whether both do the same, if the same is so. A listener is named by the rule that leads to it, and TPROXY of
+// the plan is known to find its socket.
+bool do_alike(const RuleInChain& in_one, const RuleInChain& in_other) {
+  const LiveRule* one = in_one.rule;
+  const LiveRule* other = in_other.rule;
+  if (in_one.unknown.has_value() != in_other.unknown.has_value() || in_one.then != in_other.then) return false;
+  if (in_one.unknown && (in_one.unknown != in_other.unknown || one->rule != other->rule)) return false;
   return one->rule.target == other->rule.target && one->ours == other->ours &&
          describe(one->rule).rule == describe(other->rule).rule;
 }
@@ -113,7 +126,56 @@ std::vector<const LiveChain*> base_chains(const Live& live, Family family) {
   return all;
 }
 
+template <typename Is>
+bool any_base_chain(const FamilyRules& rules, Family family, const Is& is) {
+  return std::ranges::any_of(rules.live(), [&](const Live& live) {
+    return std::ranges::any_of(base_chains(live, family), [&](const LiveChain* each) { return is(*each); });
+  });
+}
+
+bool is_of_packets(const LiveChain& chain) { return !chain.families.empty() && chain.hook->device.empty(); }
+
+// Returns each chain that may do something with that at the same place of the other side, or with nullptr if there is
+// none. Nothing: the other side has more, or asks them in another order.
+using MatchedChains = std::vector<std::pair<const LiveChain*, const LiveChain*>>;
+std::optional<MatchedChains> matched_chains(const Live& live, const Live& other_live, Family family) {
+  const auto all = [&](const Live& of) {
+    std::vector<const LiveChain*> chains = base_chains(of, family);
+    std::erase_if(chains,
+                  [&](const LiveChain* each) { return is_of_packets(*each) && !may_do_something(*each, family); });
+    return chains;
+  };
+  const std::vector<const LiveChain*> others = all(other_live);
+  MatchedChains made;
+  auto next = others.begin();
+  for (const LiveChain* chain : all(live)) {
+    const bool is_there = next != others.end() && are_at_same_place(*chain, **next);
+    made.emplace_back(chain, is_there ? *next++ : nullptr);
+  }
+  if (live.backend != other_live.backend || next != others.end()) return {};
+  return made;
+}
+
+bool has_nat(const FamilyRules& rules, Family family) {
+  return any_base_chain(rules, family, [](const LiveChain& chain) { return chain.hook->type == ChainType::nat; });
+}
+
+// Tells whether another chain is asked at the same priority: in which order is up to the kernel, and a path of its own.
+bool has_equal(const LiveChain& one, const FamilyRules& rules, Family family) {
+  return any_base_chain(rules, family, [&](const LiveChain& chain) {
+    return &chain != &one && chain.hook->hook == one.hook->hook && chain.hook->priority == one.hook->priority;
+  });
+}
+
 }  // namespace
+
+bool ChainPaths::go_alike(Leaf one, Leaf other, Verdict policy) const {
+  const ChainPath& path = paths_[one].path;
+  const ChainPath& other_path = paths_[other].path;
+  return is_known(path) && is_known(other_path) && path.meets_state == other_path.meets_state &&
+         path.accepts == other_path.accepts &&
+         std::ranges::equal(effects(path, policy), effects(other_path, policy), do_alike);
+}
 
 bool ChainPaths::lead_alike(const Chain& one, const Chain& other, const PodView& pod, Family family) {
   constexpr Facts not_tried = facts::mark | facts::connmark | facts::connection | facts::flags;
@@ -125,14 +187,8 @@ bool ChainPaths::lead_alike(const Chain& one, const Chain& other, const PodView&
     for (std::size_t i = 0; i < 2; ++i) asks_interfaces[i] = asks_interfaces[i] || each.interfaces[i];
     asks_owners = asks_owners || each.owners;
   }
-  const Verdict policy = one.base.chain->policy;
   const auto goes_alike = [&](Leaf a, Leaf b) {
-    const ChainPath& path = paths_[a].path;
-    const ChainPath& other_path = paths_[b].path;
-    const bool is_alike = is_known(path) && is_known(other_path) && path.meets_state == other_path.meets_state &&
-                          path.accepts == other_path.accepts &&
-                          std::ranges::equal(effects(path, policy), effects(other_path, policy), do_alike);
-    return is_alike ? Diagrams::yes : Diagrams::no;
+    return go_alike(a, b, one.base.chain->policy) ? Diagrams::yes : Diagrams::no;
   };
   Box all;
   for (std::size_t i = 0; i < field_count; ++i) all[i] = diagrams_.domain(i, family);
@@ -159,8 +215,7 @@ bool Regions::are_known_alike(std::size_t one, std::size_t other) {
            std::ranges::equal(chains, other_chains, [&](const LiveChain* a, const LiveChain* b) {
              if (!are_at_same_place(*a, *b)) return false;
              if (SameRules(rules.chains(live), other_rules.chains(other_live))(*a, *b)) return true;
-             const bool is_of_packets = !a->families.empty() && a->hook->device.empty();
-             return is_of_packets &&
+             return is_of_packets(*a) &&
                     paths_.lead_alike({{&live, a}, rules.chains(live)},
                                       {{&other_live, b}, other_rules.chains(other_live)}, sides_[one].pod, family);
            });
@@ -174,6 +229,42 @@ bool Regions::are_known_alike(std::size_t one, std::size_t other) {
     if (!rules.ask_alike(other_rules) || !std::ranges::equal(rules.live(), other_rules.live(), is_alike)) return false;
   }
   return true;
+}
+
+// Packets of another side that meet no chain that differs need not be followed there: they end as on the first side.
+// That can be told where both ask the same chains in the same order; of those that the other side lacks alone it does.
+bool Regions::pair(RulesByFamily& all, std::size_t other, RulesByFamily& all_of_other) {
+  if (sides_.front().pod != sides_[other].pod) return false;
+  for (const Family family : {Family::ipv4, Family::ipv6}) {
+    FamilyRules& rules = all.of(family);
+    FamilyRules& other_rules = all_of_other.of(family);
+    if (!rules.ask_alike(other_rules) || rules.live().size() != other_rules.live().size() ||
+        has_nat(rules, family) != has_nat(other_rules, family))
+      return false;
+    for (std::size_t i = 0; i < rules.live().size(); ++i) {
+      const Live& live = rules.live()[i];
+      const Live& other_live = other_rules.live()[i];
+      const auto matched = matched_chains(live, other_live, family);
+      if (!matched) return false;
+      ChainIndex& chains = rules.chains(live);
+      ChainIndex& other_chains = other_rules.chains(other_live);
+      for (const auto& [chain, there] : *matched) {
+        if (there != nullptr && SameRules(chains, other_chains)(*chain, *there)) continue;
+        if (!is_of_packets(*chain) || (there == nullptr && has_equal(*chain, rules, family))) return false;
+        paths_.pair(*chain, family, {other, {&other_live, there}, &other_chains});
+      }
+    }
+  }
+  return true;
+}
+
+// Whether neighbours are found is worked out once for a device, and not while a packet is followed.
+bool Regions::find_same_neighbours(RulesByFamily& rules, const PodView& pod, RulesByFamily& other_rules) {
+  return std::ranges::all_of(std::array{Family::ipv4, Family::ipv6}, [&](Family family) {
+    return std::ranges::all_of(rules.of(family).why_no_neighbour(), [&](const auto& found) {
+      return why_no_neighbour(pod, other_rules.of(family), found.first) == found.second;
+    });
+  });
 }
 
 }  // namespace sidetrack::space

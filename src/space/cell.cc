@@ -54,11 +54,14 @@ bool Cell::checkpoint(const Checkpoint& checkpoint) {
 }
 
 const ChainPath* Cell::path(const BaseChain& base, ChainIndex& chains, const WalkState& packet) {
-  const auto here = paths_.place_of(base, chains, packet, packet_, point_);
-  if (!here) return nullptr;
-  auto& met = legs_[leg_].paths;
-  if (std::ranges::find(met, *here) == met.end()) met.push_back(*here);
-  return &paths_.path(here->second);
+  const ChainPaths::Place here = paths_.place_of(base, chains, packet, packet_, point_);
+  const auto add = [](auto& all, const auto& one) {
+    if (std::ranges::find(all, one) == all.end()) all.push_back(one);
+  };
+  for (const ChainPaths::Difference& each : here.differences) add(legs_[leg_].differences, each);
+  if (!here.root) return nullptr;
+  add(legs_[leg_].paths, std::pair(*here.root, here.leaf));
+  return &paths_.path(here.leaf);
 }
 
 void Cell::narrow(const Narrowing& narrowing) {

@@ -22,9 +22,10 @@ struct Leg {
   Box box{};  // all packets that go from there to the same state,
   // and have these leaves of the chains on the way, whose rules are not in the box.
   std::vector<std::pair<Diagrams::Node, Leaf>> paths;
-  std::size_t steps = 0;             // of the trace, before it
-  const Step* left_alone = nullptr;  // by the last rule of it that does so
-  bool decided = false;              // see Checkpoint, where it begins
+  std::vector<ChainPaths::Difference> differences{};  // of those chains
+  std::size_t steps = 0;                              // of the trace, before it
+  const Step* left_alone = nullptr;                   // by the last rule of it that does so
+  bool decided = false;                               // see Checkpoint, where it begins
 };
 
 // Hears what is asked of a packet that is followed: those that answer alike go the same way. Its way, family and state

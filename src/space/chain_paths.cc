@@ -2,6 +2,7 @@
 #include "space/chain_paths.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "walk/chain_index.h"
@@ -612,17 +613,81 @@ class ChainPaths::Look : public Asked {
 
 const ChainPaths::Looked& ChainPaths::look_at(const BaseChain& base, ChainIndex& chains, Family family, bool is_later) {
   const auto [looked, is_new] = looked_.try_emplace({base.chain, family, is_later});
-  if (is_new) looked->second = Look(base, chains, is_later).result();
-  return looked->second;
+  if (!is_new) return looked->second;
+  Looked& made = looked->second;
+  made = Look(base, chains, is_later).result();
+  // Packets of which a chain that is paired with it asks for more are told apart.
+  if (const auto pairs = pairs_.find({base.chain, family}); pairs != pairs_.end()) {
+    for (const Pair& pair : pairs->second) {
+      if (pair.other.chain != nullptr) made.add(look_at(pair.other, *pair.chains, family, is_later));
+    }
+  }
+  return made;
+}
+
+void ChainPaths::Looked::add(const Looked& other) {
+  rules += other.rules;
+  asked |= other.asked;
+  changed |= other.changed;
+  for (std::size_t i = 0; i < 2; ++i) {
+    interfaces[i] = interfaces[i] || other.interfaces[i];
+    addresses[i] = addresses[i] || other.addresses[i];
+    ports[i] = ports[i] || other.ports[i];
+  }
+  ends = ends || other.ends;
+  owners = owners || other.owners;
+  saves_marks = saves_marks || other.saves_marks;
+  exempts = exempts || other.exempts;
+}
+
+Diagrams::Node ChainPaths::differing(const Chain& one, const Pair& other, const WalkState& packet,
+                                     std::uint32_t own_mark) {
+  const auto root = of(one.base, one.chains, packet, own_mark);
+  const auto other_root = other.other.chain == nullptr ? std::optional(Diagrams::whole(number_of({})))
+                                                       : of(other.other, *other.chains, packet, own_mark);
+  if (!root || !other_root) return Diagrams::whole(Diagrams::yes);
+  return diagrams_.combined(*root, *other_root, [&](Leaf a, Leaf b) {
+    return a == uncovered || go_alike(a, b, one.base.chain->policy) ? Diagrams::no : Diagrams::yes;
+  });
+}
+
+std::vector<ChainPaths::Difference> ChainPaths::differences(const Chain& one, const std::vector<Pair>& pairs,
+                                                            WalkState packet, std::uint32_t own_mark) {
+  std::vector<Difference> made;
+  const auto add = [&] {
+    for (const Pair& pair : pairs) made.push_back({pair.side, differing(one, pair, packet, own_mark)});
+  };
+  if (packet.now.owner_known || !look_at(one.base, one.chains, packet.family, true).owners) {
+    add();
+  } else {
+    // Whose socket it is is not known: it is somebody's, or nobody's.
+    packet.now.owner_known = true;
+    packet.now.owner.reset();
+    add();
+    packet.now.owner = Owner{};
+    packet.now.cgroup = "";
+    add();
+    for (Difference& each : made)
+      each.packets = diagrams_.with_any_of(each.packets, std::array{Field::uid, Field::gid, Field::cgroup});
+  }
+  std::erase_if(made, [](const Difference& each) { return each.packets == Diagrams::whole(Diagrams::no); });
+  return made;
 }
 
 std::optional<Diagrams::Node> ChainPaths::of(const BaseChain& base, ChainIndex& chains, const WalkState& packet,
                                              std::uint32_t own_mark) {
+  return known(base, chains, packet, own_mark).root;
+}
+
+const ChainPaths::Known& ChainPaths::known(const BaseChain& base, ChainIndex& chains, const WalkState& packet,
+                                           std::uint32_t own_mark) {
   const PacketAtHook& now = packet.now;
   const bool is_later = now.state == ConnectionState::reply || packet.first.has_value();
   const Looked& asked = look_at(base, chains, packet.family, is_later);
-  if (!asked.can) return {};
   const bool asks_connection = (asked.asked & (facts::connection | facts::connmark | facts::mark)) != 0;
+  static const Known nothing;
+  const auto pairs = pairs_.find({base.chain, packet.family});
+  if (!asked.can && pairs == pairs_.end()) return nothing;
   StateKey key;
   key.add(base.chain);
   key.add(packet.family);
@@ -666,17 +731,18 @@ std::optional<Diagrams::Node> ChainPaths::of(const BaseChain& base, ChainIndex& 
   key.add(mark.own);
   key.add(mark.others);
   key.add(one_class);
-  const auto [known, added] = known_.try_emplace(std::string(key.bytes()));
-  if (added) known->second = Build(*this, base, chains, packet, asked).run(mark, one_class);
-  return known->second;
+  const auto [found, added] = known_.try_emplace(std::string(key.bytes()));
+  Known& made = found->second;
+  if (!added) return made;
+  if (asked.can) made.root = Build(*this, base, chains, packet, asked).run(mark, one_class);
+  if (pairs != pairs_.end()) made.differences = differences({base, chains}, pairs->second, packet, own_mark);
+  return made;
 }
 
-std::optional<std::pair<Diagrams::Node, Leaf>> ChainPaths::place_of(const BaseChain& base, ChainIndex& chains,
-                                                                    const WalkState& packet, const Packet& asked,
-                                                                    const Point& point) {
-  const auto root = of(base, chains, packet, asked.mark);
-  if (!root) return {};
-  return std::pair(*root, diagrams_.at(*root, point));
+ChainPaths::Place ChainPaths::place_of(const BaseChain& base, ChainIndex& chains, const WalkState& packet,
+                                       const Packet& asked, const Point& point) {
+  const Known& found = known(base, chains, packet, asked.mark);
+  return {found.root, found.root ? diagrams_.at(*found.root, point) : uncovered, found.differences};
 }
 
 }  // namespace sidetrack::space

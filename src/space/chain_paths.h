@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -35,15 +36,34 @@ class ChainPaths {
   [[nodiscard]] std::optional<Diagrams::Node> of(const BaseChain& base, ChainIndex& chains, const WalkState& packet,
                                                  std::uint32_t own_mark);
   [[nodiscard]] const ChainPath& path(Leaf leaf) const { return paths_[leaf].path; }
+  // The packets that may go on otherwise by the chain of another side that was paired with the chain: yes, no.
+  struct Difference {
+    std::size_t side;
+    Diagrams::Node packets;
+    friend bool operator==(const Difference&, const Difference&) = default;
+  };
   // The same diagram, and its leaf for the packet that was asked about, which comes there as `packet`.
-  [[nodiscard]] std::optional<std::pair<Diagrams::Node, Leaf>> place_of(const BaseChain& base, ChainIndex& chains,
-                                                                        const WalkState& packet, const Packet& asked,
-                                                                        const Point& point);
+  struct Place {
+    std::optional<Diagrams::Node> root;
+    Leaf leaf = 0;
+    std::span<const Difference> differences;  // valid as long as this is
+  };
+  [[nodiscard]] Place place_of(const BaseChain& base, ChainIndex& chains, const WalkState& packet, const Packet& asked,
+                               const Point& point);
 
   struct Chain {
     BaseChain base;
     ChainIndex& chains;
   };
+  // The chain that another side has at the same place.
+  struct Pair {
+    std::size_t side;
+    BaseChain other;  // without a chain: it has none
+    ChainIndex* chains;
+  };
+  // From now on tells what the other chain does otherwise with packets of the family. To be called before either is
+  // asked about.
+  void pair(const LiveChain& one, Family family, const Pair& pair) { pairs_[{&one, family}].push_back(pair); }
   // Tells whether it is known that any packet, however it comes there, goes on alike by both, whichever rule is the
   // reason. Nothing is known of chains that ask for marks or for the packet's connection.
   [[nodiscard]] bool lead_alike(const Chain& one, const Chain& other, const PodView& pod, Family family);
@@ -83,6 +103,7 @@ class ChainPaths {
     bool saves_marks = false;     // to connections
     bool exempts = false;         // from connection tracking
     [[nodiscard]] bool asks_marks() const { return (asked & facts::mark) != 0; }
+    void add(const Looked& other);  // what is asked for there, too
     // Whether what is asked of marks depends on rules that change them.
     [[nodiscard]] bool changes_marks() const {
       return asks_marks() && (changed & (facts::mark | facts::connmark)) != 0;
@@ -93,13 +114,24 @@ class ChainPaths {
 
   // `is_later`: of packets that are not the first of their connection.
   const Looked& look_at(const BaseChain& base, ChainIndex& chains, Family family, bool is_later);
+  struct Known {
+    std::optional<Diagrams::Node> root;
+    std::vector<Difference> differences;
+  };
+  const Known& known(const BaseChain& base, ChainIndex& chains, const WalkState& packet, std::uint32_t own_mark);
+  std::vector<Difference> differences(const Chain& one, const std::vector<Pair>& pairs, WalkState packet,
+                                      std::uint32_t own_mark);
+  Diagrams::Node differing(const Chain& one, const Pair& other, const WalkState& packet, std::uint32_t own_mark);
+  // Tells whether it is known that packets go on alike by both, whichever rule is the reason.
+  [[nodiscard]] bool go_alike(Leaf one, Leaf other, Verdict policy) const;
   Leaf number_of(Path path);
   Leaf joined(Leaf first, Leaf then);
 
   const Universe& universe_;
   Sets& sets_;
   Diagrams& diagrams_;
-  std::unordered_map<std::string, std::optional<Diagrams::Node>> known_;
+  std::unordered_map<std::string, Known> known_;
+  std::map<std::pair<const LiveChain*, Family>, std::vector<Pair>> pairs_;
   std::deque<Path> paths_{1};                             // by leaf; the first is none
   std::unordered_multimap<std::uint64_t, Leaf> numbers_;  // by hash of their rules
   Memo joined_;

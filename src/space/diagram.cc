@@ -543,6 +543,26 @@ Diagrams::Node Diagrams::without(Node set, Node part) {
   return combined_until(set, part, stop, [](Leaf in, Leaf out) { return in == yes && out == no ? yes : no; });
 }
 
+Diagrams::Node Diagrams::with_any_of(Node set, std::span<const Field> fields) {
+  std::unordered_map<Node, Node> known;
+  const auto walk = [&](const auto& self, Node node) -> Node {
+    if (is_leaf(node)) return node;
+    if (const auto found = known.find(node); found != known.end()) return found->second;
+    std::vector<Edge> made;
+    std::vector<Node> below;
+    for (const Edge& edge : std::vector<Edge>(edges(node).begin(), edges(node).end())) {
+      below.push_back(self(self, edge.to));
+      made.push_back({edge.values, below.back()});
+    }
+    const auto field = static_cast<Field>(level(node));
+    const bool is_any = std::ranges::find(fields, field) != fields.end();
+    const Node result = is_any ? any_of(below) : of_edges(field, made);
+    known.emplace(node, result);
+    return result;
+  };
+  return walk(walk, set);
+}
+
 Diagrams::Node Diagrams::within(Node set, Node root) {
   const auto stop = [](Node in, Node node) -> std::optional<Node> {
     if (in == whole(no)) return nothing();

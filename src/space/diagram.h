@@ -102,6 +102,8 @@ class Diagrams {
   [[nodiscard]] Node any_of(Node a, Node b);
   [[nodiscard]] Node any_of(std::span<const Node> all);
   [[nodiscard]] Node without(Node set, Node part);
+  // The packets that are in the set with any values in these fields.
+  [[nodiscard]] Node with_any_of(Node set, std::span<const Field> fields);
   // Returns the diagram with nothing known of packets outside the set.
   [[nodiscard]] Node within(Node set, Node root);
   // Returns the first one, and the other wherever that is uncovered.

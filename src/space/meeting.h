@@ -17,9 +17,9 @@ class Meeting final : public NullObserver {
       : paths_(paths), asked_(asked), point_(point), rule_(rule), joined_(joined) {}
 
   const ChainPath* path(const BaseChain& base, ChainIndex& chains, const WalkState& packet) override {
-    const auto place = paths_.place_of(base, chains, packet, asked_, point_);
-    if (!place) return nullptr;
-    const ChainPath& path = paths_.path(place->second);
+    const ChainPaths::Place place = paths_.place_of(base, chains, packet, asked_, point_);
+    if (!place.root) return nullptr;
+    const ChainPath& path = paths_.path(place.leaf);
     if (std::ranges::find(path.rules, &rule_, &RuleInChain::rule) != path.rules.end()) meet(packet.now);
     return &path;
   }

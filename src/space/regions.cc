@@ -126,6 +126,8 @@ struct Regions::Pod {
   States states;
   std::deque<State> about{1};  // by state
   std::size_t round = 0;
+  std::map<std::size_t, Node>
+      may_differ;  // by another side: packets that were followed here and may end otherwise there
 
   Pod(PodView of, const std::vector<Live>& live) : view(std::move(of)), rules(live) {}
   State& at(States::Number number) {
@@ -167,6 +169,9 @@ Regions::Regions(std::vector<Side> sides, std::size_t most)
     auto& hops = pods_.emplace_back();
     for (PodView& view : by_each_hop(side.pod)) hops.push_back(std::make_unique<Pod>(std::move(view), side.live));
   }
+  is_paired_.push_back(false);
+  for (std::size_t other = 1; other < sides_.size(); ++other)
+    is_paired_.push_back(pair(pods_.front().front()->rules, other, pods_[other].front()->rules));
 }
 
 Regions::~Regions() = default;
@@ -310,8 +315,9 @@ Regions::Node Regions::outside_ordinary(const PodView& pod, Scope scope) {
   for (const Family family : {Family::ipv4, Family::ipv6}) {
     for (const Direction way : {Direction::out, Direction::in, Direction::lo}) {
       Box& box = boxes.emplace_back(ordinary(pod, way, family));
-      if (scope == Scope::connections) box[index(Field::state)] = sets_.of({{0, 1}});  // of connection_states
-      if (scope == Scope::any_state) box[index(Field::state)] = everything(way, family)[index(Field::state)];
+      // Of connection_states.
+      if (scope == Scope::connections) box[index(Field::state)] = sets_.of({{0, 1}});
+      if (scope == Scope::invalid) box[index(Field::state)] = sets_.single(2);
     }
   }
   return outside(boxes);
@@ -364,9 +370,16 @@ void Regions::follow_all(Pod& pod, Node region, const Box& whole) {
 Regions::Transition Regions::transition(Pod& pod, States::Number state, Node open, const Box& whole) {
   Transition made;
   std::map<std::pair<Node, std::optional<States::Number>>, std::uint32_t> numbers;
+  std::vector<ChainPaths::Difference> differences;
   // `instead`: the path of other packets, which go on alike.
   const auto add = [&](const Followed& followed, std::vector<Leg>::const_iterator leg,
                        std::optional<Leaf> instead = {}) {
+    for (const ChainPaths::Difference& each : leg->differences) {
+      if (std::ranges::find(differences, each) != differences.end()) continue;
+      differences.push_back(each);
+      Node& all = pod.may_differ.try_emplace(each.side, Diagrams::whole(no)).first->second;
+      all = diagrams_.any_of(all, diagrams_.all_of(open, each.packets));
+    }
     Leaf by = uncovered;
     Node inside = diagrams_.of_box(leg->box, Diagrams::whole(yes), Diagrams::whole(no));
     for (auto path = leg->paths.begin(); path != leg->paths.end(); ++path) {
@@ -535,6 +548,31 @@ std::string Regions::of_these_hops(const std::string& ways, Pods pods) {
 
 // `outside`: no such packet, or uncovered.
 Regions::Node Regions::completed(Node outside, std::size_t number) {
+  if (!is_paired_[number]) return completed_by_hops(outside, number);
+  const Node first = completed_by_hops(outside, 0);
+  const bool is_same = std::ranges::equal(pods_.front(), pods_[number], [](const auto& one, const auto& other) {
+    return find_same_neighbours(one->rules, other->view, other->rules);
+  });
+  if (!is_same) return completed_by_hops(outside, number);
+  const Node differing = diagrams_.combined(outside, may_differ(number), [](Leaf out, Leaf may) {
+    return out == uncovered && may == yes ? uncovered : no_such_packet;
+  });
+  return diagrams_.combined(completed_by_hops(differing, number), first,
+                            [](Leaf other, Leaf same) { return other == no_such_packet ? same : other; });
+}
+
+// Returns the packets of those that were followed on the first side that may end otherwise on the other one.
+Regions::Node Regions::may_differ(std::size_t other) {
+  if (!is_paired_[other]) return Diagrams::whole(yes);
+  Node made = Diagrams::whole(no);
+  for (const auto& pod : pods_.front()) {
+    if (const auto found = pod->may_differ.find(other); found != pod->may_differ.end())
+      made = diagrams_.any_of(made, found->second);
+  }
+  return made;
+}
+
+Regions::Node Regions::completed_by_hops(Node outside, std::size_t number) {
   const Pods hops = pods_[number];
   Node made = completed(outside, *hops.front());
   for (std::size_t hop = 1; hop < hops.size(); ++hop) {

@@ -22,6 +22,10 @@
 #include "space/known_steps.h"
 #include "space/states.h"
 
+namespace sidetrack {
+struct RulesByFamily;
+}
+
 namespace sidetrack::space {
 
 // A pod and all rules that its packets meet. Where one of its routes has several next hops, packets take any of them:
@@ -56,7 +60,7 @@ enum class Scope : std::uint8_t {
   // bound to an interface, to hosts; inbound, to addresses of the pod.
   ordinary,
   connections,  // the same, and later packets of a connection
-  any_state,    // the same, and invalid ones
+  invalid,      // as ordinary, but invalid instead of new
 };
 
 // Regions of one side or of two, over one universe.
@@ -71,7 +75,8 @@ class Regions {
 
   using Node = Diagrams::Node;
 
-  // The diagram of a side: its leaves are decisions.
+  // The diagram of a side: its leaves are decisions. Where another side than the first one can be told to treat packets
+  // as that does, its decisions are those of the first one.
   [[nodiscard]] Node of(std::size_t side, Scope scope = Scope::everything);
   // The same of the packets of these boxes alone; all others are no such packet.
   [[nodiscard]] Node of(std::size_t side, std::span<const Box> boxes);
@@ -89,6 +94,9 @@ class Regions {
   // Tells whether it is known from the rules alone, without following a packet, that both sides treat all packets
   // alike.
   [[nodiscard]] bool are_known_alike(std::size_t one, std::size_t other);
+  // The packets of those of which the first side's diagram was asked for that the other side may treat otherwise: yes,
+  // no.
+  [[nodiscard]] Node may_differ(std::size_t other);
 
   [[nodiscard]] const Universe& universe() const { return universe_; }
   [[nodiscard]] Sets& sets() { return sets_; }
@@ -141,6 +149,9 @@ class Regions {
   Node outside(std::span<const Box> boxes);
   Node outside_ordinary(const PodView& pod, Scope scope = Scope::ordinary);
   Node completed(Node outside, std::size_t side);
+  Node completed_by_hops(Node outside, std::size_t side);
+  bool pair(RulesByFamily& rules, std::size_t other, RulesByFamily& other_rules);
+  static bool find_same_neighbours(RulesByFamily& rules, const PodView& pod, RulesByFamily& other_rules);
   Node completed(Node outside, Pod& pod);
   Leaf at(Pod& pod, const Point& point);
   using Pods = std::span<const std::unique_ptr<Pod>>;
@@ -158,6 +169,7 @@ class Regions {
   std::vector<Box> wholes_;  // by way and family
   Cell::Known known_;
   std::vector<std::vector<std::unique_ptr<Pod>>> pods_;  // of the sides
+  std::vector<bool> is_paired_;                          // what the side does otherwise than the first one is found out
   KnownSteps steps_;
   std::vector<Decision> decisions_;
   std::vector<Leaf> endings_;

@@ -13,11 +13,6 @@ constexpr std::int32_t nat_source_priority = 100;
 
 using Tracking = FamilyRules::Tracking;
 
-bool may_do_something(const LiveChain& chain, Family family) {
-  return chain.policy != Verdict::accept ||
-         std::ranges::any_of(chain.rules, [&](const LiveRule& one) { return one.rule.families.contains(family); });
-}
-
 bool marks_connections(const LiveChain& chain) {
   return std::ranges::any_of(chain.rules, [](const LiveRule& one) {
     return !std::holds_alternative<UnknownTarget>(one.rule.target) && (changes(one.rule.target) & facts::connmark) != 0;
@@ -95,6 +90,11 @@ std::uint32_t marks_asked_by(const Match& match) {
 }
 
 }  // namespace
+
+bool may_do_something(const LiveChain& chain, Family family) {
+  return chain.policy != Verdict::accept ||
+         std::ranges::any_of(chain.rules, [&](const LiveRule& one) { return one.rule.families.contains(family); });
+}
 
 FamilyRules::FamilyRules(std::span<const Live> live, Family family) : live_(live), family_(family) {
   for (const Live& one : live) {

@@ -25,6 +25,9 @@ struct Call {
   BaseChain base;  // of rules
 };
 
+// Tells whether a base chain may do something with packets of the family: others are not asked.
+[[nodiscard]] bool may_do_something(const LiveChain& chain, Family family);
+
 // The rules that packets of one family meet. Of many packets each hook is asked often, and looked up once.
 class FamilyRules {
  public:
@@ -36,6 +39,7 @@ class FamilyRules {
   // The chains that the nat core asks, by their own priorities.
   [[nodiscard]] const std::vector<Call>& of_nat(Hook hook);
   [[nodiscard]] std::span<const Live> live() const { return live_; }
+  [[nodiscard]] Family family() const { return family_; }
   // Whether any rule sets the mark of a connection.
   [[nodiscard]] bool mark_connections() const { return mark_connections_; }
   // Whether any rule asks for the flags of TCP, by which later answers differ from the first one.

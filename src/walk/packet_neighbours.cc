@@ -86,7 +86,7 @@ void PacketWalk::look_for_neighbour() {
   const bool goes_on = packet_.trace.outcome.kind != Outcome::Kind::lands;
   const std::string device = goes_on ? packet_.trace.outcome.interface : asked_.interface;
   if (device.empty() || device == "lo" || (!goes_on && asked_.direction != Direction::in)) return;
-  const std::string& reason = why_no_neighbour(device);
+  const std::string& reason = why_no_neighbour(pod_, rules_, device);
   if (reason.empty()) return;
   Fork fork{"a neighbour may not be found: " + reason,
             fmt::format("whether a neighbour at {} is found: {}", device, reason),
@@ -97,19 +97,12 @@ void PacketWalk::look_for_neighbour() {
   if (found == 0U) packet_.drop("no neighbour is found");
 }
 
-const std::string& PacketWalk::why_no_neighbour(const std::string& device) {
-  const auto [known, added] = rules_.why_no_neighbour().try_emplace(device);
-  if (added)
-    known->second = packet_.family == Family::ipv4 ? rules_of_arp(rules_.live(), device) : outcome_of_discovery(device);
-  return known->second;
-}
-
-std::string PacketWalk::outcome_of_discovery(const std::string& device) {
-  const Interface* found = pod_.interface(device);
+std::string outcome_of_discovery(const PodView& pod, FamilyRules& rules, const std::string& device) {
+  const Interface* found = pod.interface(device);
   if (found == nullptr) return {};
   std::size_t paths = 0;
-  for (const auto& [type, packet] : packets_of_discovery(pod_, *found)) {
-    WalkContext context(pod_, rules_, nullptr);  // of its own: nothing of it is what was asked about
+  for (const auto& [type, packet] : packets_of_discovery(pod, *found)) {
+    WalkContext context(pod, rules, nullptr);  // of its own: nothing of it is what was asked about
     do {
       if (++paths > FamilyRules::many_paths) return fmt::format("more than {} possible paths", FamilyRules::many_paths);
       PacketWalk walk(packet, context);
@@ -122,6 +115,15 @@ std::string PacketWalk::outcome_of_discovery(const std::string& device) {
     } while (context.forks.next());
   }
   return {};
+}
+
+const std::string& why_no_neighbour(const PodView& pod, FamilyRules& rules, const std::string& device) {
+  const auto [known, added] = rules.why_no_neighbour().try_emplace(device);
+  if (added) {
+    known->second =
+        rules.family() == Family::ipv4 ? rules_of_arp(rules.live(), device) : outcome_of_discovery(pod, rules, device);
+  }
+  return known->second;
 }
 
 }  // namespace sidetrack

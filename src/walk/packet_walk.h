@@ -159,8 +159,7 @@ class PacketWalk {
   // The next hop is found by ARP, or by neighbour discovery, which passes the rules of IPv6 as any packet does.
   // What is found already is known for a while.
   void look_for_neighbour();
-  const std::string& why_no_neighbour(const std::string& device);
-  std::string outcome_of_discovery(const std::string& device);
+  friend std::string outcome_of_discovery(const PodView& pod, FamilyRules& rules, const std::string& device);
 
   // ---- packet_key.cc: for who observes
   // After this call of the hook; none: before the first one; no hook: before all or at the end. False: the packet need
@@ -183,5 +182,8 @@ class PacketWalk {
   std::string lost_socket_;    // why what TPROXY gave is lost
   std::string translated_by_;  // by the rule that decided about the first packet
 };
+
+// Returns why a neighbour at the device may not be found; empty: it is. Found out once for all packets.
+[[nodiscard]] const std::string& why_no_neighbour(const PodView& pod, FamilyRules& rules, const std::string& device);
 
 }  // namespace sidetrack
