@@ -30,9 +30,10 @@ bool is_of_ambient(const Route& route) { return route.table == ztunnel_route_tab
 
 std::string ip_arguments(const Route& route) {
   static constexpr const char* kinds[] = {"", "local ", "blackhole ", "unreachable ", "prohibit ", "throw ", ""};
-  return fmt::format("{}{}{} table {}", kinds[static_cast<std::size_t>(route.kind)],
-                     route.to.prefix_length() == 0 ? "default" : route.to.text(),
-                     route.device.empty() ? "" : " dev " + route.device, table_name(route.table));
+  const auto after = [](const std::string& words) { return words.empty() ? "" : words + " "; };
+  return fmt::format("{}{}{} {}{}table {}", kinds[static_cast<std::size_t>(route.kind)], after(route.type),
+                     route.to.prefix_length() == 0 ? "default" : route.to.text(), after(route.more),
+                     route.device.empty() ? "" : "dev " + route.device + " ", table_name(route.table));
 }
 
 std::string ip_words(const Route& route) {

@@ -33,7 +33,7 @@ struct Route {
     unreachable,
     prohibit,
     throw_,   // the next policy rule is asked
-    unknown,  // asks for more than the destination
+    unknown,  // asks for more than the destination, or is of another type
   };
   AddressRange to;  // a CIDR
   std::string device;
@@ -44,6 +44,9 @@ struct Route {
   // It has several next hops, of which each connection gets one: `device` is that of the first one, these are the rest.
   std::vector<std::string> other_devices{};
   RoutingOrigin origin = RoutingOrigin::other;
+  // unknown, as `ip` shows it: its type, and what else it asks for.
+  std::string type{};
+  std::string more{};
 
   [[nodiscard]] Family family() const { return to.family(); }
   [[nodiscard]] bool is_ours() const { return origin != RoutingOrigin::other; }

@@ -65,6 +65,10 @@ void forget_marks(Side& side) {
   }
 }
 
+// Tells whether other hosts may send to an address of lo, as to one that several pods have: not loopback, nor ::6,
+// which a plan adds.
+bool is_for_others(const Address& own) { return !own.is_loopback() && value_of(own) >= 256; }
+
 // Returns one of these values that people would choose: the first port or id, the first host of a network.
 Value usual_of(const Interval& all, Field field) {
   const Value others = all.last - all.first;
@@ -261,7 +265,7 @@ Box Regions::ordinary(const PodView& pod, Direction way, Family family) {
     for (const InterfaceAddress& one : interface.addresses) {
       if (one.address.family != family) continue;
       add(local, AddressRange::single(one.address));
-      if (interface.name != "lo") add(own, AddressRange::single(one.address));
+      if (interface.name != "lo" || is_for_others(one.address)) add(own, AddressRange::single(one.address));
       if (!ipv4 || one.prefix_length > 30) continue;
       const AddressRange network = AddressRange::prefix(one.address, one.prefix_length);
       for (const Address& end : {network.first, network.last}) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "walk/addresses.h"
 #include "walk/observer.h"
 #include "walk/packet_walk.h"
@@ -14,6 +16,11 @@ std::optional<std::string> PacketWalk::first_route() {
     way_.kind = RouteLookup::Kind::unicast;
     way_.device = asked_.interface;
     return {};
+  }
+  if (answers_unbound()) {
+    const auto bound = is_bound();
+    take_way("lo", asked_.interface, bound.value_or(false));
+    return cannot_be_sent();
   }
   const bool ipv4 = packet_.family == Family::ipv4;
   const bool chosen = context_.source_chosen || asked_.state == ConnectionState::reply;
@@ -30,6 +37,26 @@ std::optional<bool> PacketWalk::is_connected() {
   const char* subject = "whether its socket is connected";
   const auto way = context_.forks.choose({subject, subject, {"if it is not", "if it is"}, packet_.trace.steps.size()},
                                          {{&pod_}, packet_});
+  packet_.seen = !way;
+  return way ? std::optional(*way == 1) : std::nullopt;
+}
+
+// A socket of UDP that is bound to no address answers from none until the route is found (udp_sendmsg). IPv6 tries
+// again with an address if there is no route.
+bool PacketWalk::answers_unbound() const {
+  const auto by_source = [&](const PolicyRule& rule) { return rule.from && rule.family == packet_.family; };
+  const bool may = asked_.state == ConnectionState::reply && std::ranges::any_of(pod_.rules, by_source) &&
+                   is_of(Protocol::udp, packet_.now);
+  if (!may) return false;
+  const RouteLookup found = look_up("lo", asked_.interface, false);
+  return (found.exists() || packet_.family == Family::ipv4) && found != look_up("lo", asked_.interface, true);
+}
+
+// Nothing: seen.
+std::optional<bool> PacketWalk::is_bound() {
+  const char* subject = "whether its socket is bound to an address";
+  const auto way = context_.forks.choose({subject, subject, {"if it is not", "if it is"}, packet_.trace.steps.size()},
+                                         {{&pod_.rules}, packet_});
   packet_.seen = !way;
   return way ? std::optional(*way == 1) : std::nullopt;
 }

@@ -83,6 +83,8 @@ class PacketWalk {
   std::optional<std::string> route_out(const std::string& bound);
   std::optional<std::string> first_route();
   std::optional<bool> is_connected();
+  [[nodiscard]] bool answers_unbound() const;
+  std::optional<bool> is_bound();
   // The interface that its socket is bound to when it is routed again. Nothing: seen.
   std::optional<std::string> bound_again();
   // ip_route_me_harder. False: there is no route, the packet is gone.

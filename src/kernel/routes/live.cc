@@ -153,6 +153,9 @@ std::optional<ListedRule> policy_rule(const Message& message) {
   return live;
 }
 
+// By RTN_UNSPEC and so on; unicast is not said.
+constexpr const char* types[] = {"",          "",          "local",       "broadcast", "anycast",
+                                 "multicast", "blackhole", "unreachable", "prohibit",  "throw"};
 constexpr std::pair<unsigned, Route::Kind> kinds[] = {
     {RTN_UNICAST, Route::Kind::unicast},     {RTN_LOCAL, Route::Kind::local},
     {RTN_BLACKHOLE, Route::Kind::blackhole}, {RTN_UNREACHABLE, Route::Kind::unreachable},
@@ -190,9 +193,12 @@ std::optional<ListedRoute> network_route(const Message& message) {
   if (!family || (header.rtm_flags & (RTNH_F_DEAD | RTM_F_CLONED)) != 0) return {};
   ListedRoute live;
   // Leaves unknown what connections do with broadcast, multicast and anycast.
-  live.route.kind = header.rtm_src_len != 0 || header.rtm_tos != 0
-                        ? Route::Kind::unknown
-                        : meaning_of(header.rtm_type, kinds, Route::Kind::unknown);
+  live.route.kind = meaning_of(header.rtm_type, kinds, Route::Kind::unknown);
+  const bool asks_more = header.rtm_src_len != 0 || header.rtm_tos != 0;
+  if (asks_more) live.route.kind = Route::Kind::unknown;
+  if (live.route.kind == Route::Kind::unknown && header.rtm_type < std::size(types))
+    live.route.type = types[header.rtm_type];
+  if (header.rtm_tos != 0) live.route.more = fmt::format("tos {:#x}", header.rtm_tos);
   live.protocol = header.rtm_protocol;
   Address to = Address::any(*family);
   bool by_object = false;
@@ -200,6 +206,10 @@ std::optional<ListedRoute> network_route(const Message& message) {
     switch (mnl_attr_get_type(attribute)) {
       case RTA_DST:
         to = address_of(*family, attribute).value_or(to);
+        break;
+      case RTA_SRC:
+        if (const auto from = address_of(*family, attribute))
+          live.route.more = "from " + AddressRange::prefix(*from, header.rtm_src_len).text();
         break;
       case RTA_TABLE:
         live.route.table = host_order<std::uint32_t>(attribute);

@@ -99,6 +99,17 @@ TEST_P(RoutingEdits, VerifyIsZeroIfBothWaysLeadToTheProxy) {
   }
 }
 
+// In IPv4 a route by lo leads to the pod itself, in IPv6 to nobody.
+TEST_P(RoutingEdits, RoutesByLo) {
+  apply(injected);
+  edit("{ip} route add {service} dev lo");
+  EXPECT_NE(connect(as_app, service(80)).role, Role::proxy_outbound);
+  const std::string out = explained("out", service(80));
+  EXPECT_EQ(out.starts_with("lands on"), family() == Family::ipv4) << out;
+  EXPECT_EQ(out.starts_with("dropped"), family() == Family::ipv6) << out;
+  EXPECT_EQ(verified(injected).exit_code, 6);
+}
+
 class RoutingEditsOfMarked : public RoutingEdits {
  protected:
   RoutingEditsOfMarked() : RoutingEdits(true) {}

@@ -23,6 +23,10 @@ TEST(IpWords, OfRoutes) {
                                                          {range("fd00::/8"), "", Kind::throw_, default_table},
                                                          {range("10.1.2.3"), "eth0", Kind::unknown, 7}})
     all += ip_words(route) + "\n";
+  Route other{range("2001:db8::/32"), "lo", Kind::unknown};
+  other.type = "unreachable";
+  other.more = "from fd00:1::/64";
+  all += ip_words(other) + "\n";
   EXPECT_EQ(all, R"(
 ip route default dev eth0 table main
 ip -6 route local default dev lo table 133
@@ -31,6 +35,7 @@ ip route blackhole 10.2.0.0/16 table main
 ip route prohibit 10.3.0.0/16 table main
 ip -6 route throw fd00::/8 table default
 ip route 10.1.2.3/32 dev eth0 table 7
+ip -6 route unreachable 2001:db8::/32 from fd00:1::/64 dev lo table main
 )");
 }
 

@@ -530,6 +530,19 @@ TEST(Map, FollowsEachNextHopWithItsSource) {
               HasSubstr("(dropped, or leaves untouched, by eth0)"));
 }
 
+// Other hosts may send to it, and REDIRECT takes an address of the interface by which they come.
+TEST(Map, OfAPodWithItsAddressOnLo) {
+  Side side = side_of("-b * --ip-families ipv4", BackendKind::iptables_nft);
+  const auto named = [&](const char* name) {
+    return std::ranges::find(side.pod.interfaces, std::string_view(name), &Interface::name);
+  };
+  named("lo")->addresses.push_back(named("eth0")->addresses.front());
+  named("eth0")->addresses.clear();
+  Regions regions({std::move(side)});
+  EXPECT_THAT(map_text(regions, 0, {.families = Family::ipv4, .ways = {Direction::in}}),
+              ::testing::ContainsRegex("inbound tcp\n  everything but what follows +-> dropped  .-z 15006."));
+}
+
 // No address is never one of the pod: the kernel takes another one.
 TEST(Map, WhereNoAddressIsWithinALocalRoute) {
   Side side = side_of("-i * --ip-families ipv4", BackendKind::iptables_nft);

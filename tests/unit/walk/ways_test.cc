@@ -1154,6 +1154,32 @@ OUTPUT, out by net1
 )");
 }
 
+// A datagram's socket may be bound to no address: rules by source see none when it answers.
+TEST(Ways, OfAnswersOfSocketsThatMayBeBound) {
+  const Live nothing = rules_of_others(BackendKind::iptables_legacy, Family::ipv4, {});
+  const Edit by_source = [](PodView& pod) {
+    PolicyRule rule;
+    rule.priority = 100;
+    rule.from = AddressRange::parse("192.0.2.2");
+    rule.action = PolicyRule::Action::prohibit;
+    pod.rules.insert(pod.rules.begin() + 1, rule);
+  };
+  std::string all = "\n";
+  for (const char* packet : {"in udp :80", "in tcp :80"}) all += way(nothing, packet, by_source);
+  EXPECT_EQ(all, R"(
+# in udp :80
+PREROUTING, in by eth0
+  conntrack: off, as no rule needs it
+  routing: stays here: the destination is the pod itself
+= lands on 192.0.2.2:80 (the app), untouched; unknown whether replies arrive: whether its socket is bound to an address (if it is not: they arrive; if it is: never sent: no route to 203.0.113.1 (ip rule 100: from 192.0.2.2/32 prohibit))
+# in tcp :80
+PREROUTING, in by eth0
+  conntrack: off, as no rule needs it
+  routing: stays here: the destination is the pod itself
+= lands on 192.0.2.2:80 (the app), untouched; replies are lost: never sent: no route to 203.0.113.1 (ip rule 100: from 192.0.2.2/32 prohibit)
+)");
+}
+
 // Ten times something that is unknown, and each time another mark: a thousand ways.
 TEST(Ways, ThatAreMoreThanAreFollowed) {
   const auto end = [](int unknowns) {
