@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Tells from the chains alone, without following a packet, whether all packets end alike.
+// Tells from the chains of two sides which packets end alike on both: all of them, without following one, or those that
+// meet no difference while they are followed on one side.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -231,8 +232,8 @@ bool Regions::are_known_alike(std::size_t one, std::size_t other) {
   return true;
 }
 
-// Packets of another side that meet no chain that differs need not be followed there: they end as on the first side.
-// That can be told where both ask the same chains in the same order; of those that the other side lacks alone it does.
+// Compares the chains of the first side with those of another one: packets that meet no difference there need not be
+// followed. Returns whether that can be told: the other side asks the same chains in the same order, or lacks some.
 bool Regions::pair(RulesByFamily& all, std::size_t other, RulesByFamily& all_of_other) {
   if (sides_.front().pod != sides_[other].pod) return false;
   for (const Family family : {Family::ipv4, Family::ipv6}) {

@@ -131,7 +131,7 @@ struct Regions::Pod {
   std::deque<State> about{1};  // by state
   std::size_t round = 0;
   std::map<std::size_t, Node>
-      may_differ;  // by another side: packets that were followed here and may end otherwise there
+      may_differ;  // by another side: of the packets followed, those that may end otherwise there
 
   Pod(PodView of, const std::vector<Live>& live) : view(std::move(of)), rules(live) {}
   State& at(States::Number number) {
