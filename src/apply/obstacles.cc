@@ -172,7 +172,8 @@ class Search {
     const auto is_asked = [&](Leaf leaf) {
       if (leaf == space::no_such_packet) return false;
       const space::Decision& decision = regions.decision(leaf);
-      return is_captured(decision.ending) || is_for_tunnel(decision.step);
+      return is_captured(decision.ending) ||
+             (decision.ending.kind == Outcome::Kind::lands && is_for_tunnel(decision.step));
     };
     std::vector<Box> captured;
     regions.for_each(planned, [&](const Box& box, const Box&, Leaf leaf) {
@@ -254,7 +255,8 @@ class Search {
       const Outcome& there = both.there.outcome;
       // explain() gave up after its longest search, a second: other packets would take as long.
       if (there.subject.find("possible paths") != std::string::npos) gave_up_ = true;
-      if (!is_captured(planned) && !is_for_tunnel(both.planned)) return std::nullopt;
+      const bool is_tunnelled = planned.kind == Outcome::Kind::lands && is_for_tunnel(both.planned);
+      if (!is_captured(planned) && !is_tunnelled) return std::nullopt;
       if (there == planned) {
         as_planned_ = true;
         return std::nullopt;
