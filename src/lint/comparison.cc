@@ -70,9 +70,11 @@ class Comparing {
     if (added) known->second = regions_.of(0, scope);
     return known->second;
   }
-  Regions::Node difference(std::size_t side, Scope scope) {
-    const Regions::Node one = base(scope);
-    const Regions::Node other = regions_.of(side, scope);
+  // `boxes`: which packets of everything are asked about.
+  Regions::Node difference(std::size_t side, Scope scope, const std::vector<Box>& boxes) {
+    const bool by_boxes = scope == Scope::everything;
+    const Regions::Node one = by_boxes ? regions_.of(0, boxes) : base(scope);
+    const Regions::Node other = by_boxes ? regions_.of(side, boxes) : regions_.of(side, scope);
     return regions_.diagrams().combined(one, other,
                                         [&](Leaf a, Leaf b) { return regions_.end_alike(a, b) ? alike : alike + 1; });
   }
@@ -122,13 +124,15 @@ class Comparing {
     return known->second;
   }
 
-  bool makes_difference(Difference& known, std::size_t side, const std::vector<Box>& boxes) {
+  // `all`: all boxes that are asked about, one after the other.
+  bool makes_difference(Difference& known, std::size_t side, const std::vector<Box>& boxes,
+                        const std::vector<Box>& all) {
     if (is_shown_by_example(side, boxes, Scope::ordinary)) return true;
     if (is_known_alike(side)) return false;
     if (is_shown_by_example(side, boxes, Scope::invalid)) return true;
     for (const Scope scope : {Scope::ordinary, Scope::everything}) {
       const auto [node, added] = known.try_emplace(scope);
-      if (added) node->second = difference(side, scope);
+      if (added) node->second = difference(side, scope, all);
       if (std::ranges::any_of(boxes, [&](const Box& box) { return differs(node->second, box); })) return true;
     }
     return false;
@@ -138,7 +142,7 @@ class Comparing {
     Difference known;
     const bool by_packets = !option.only_by_plan && !option.only_covered;
     if (!option.only_values &&
-        (option.same_plan || (by_packets && !makes_difference(known, side, regions_.wholes())))) {
+        (option.same_plan || (by_packets && !makes_difference(known, side, regions_.wholes(), regions_.wholes())))) {
       found.push_back(of_option(option));
       return;
     }
@@ -155,7 +159,7 @@ class Comparing {
     Regions both(list_of(regions_.side(0), option.without_values(without_effect_)));
     Difference known;
     Comparing comparing(both, families_, options_);
-    return !comparing.is_known_alike(1) && comparing.makes_difference(known, 1, both.wholes());
+    return !comparing.is_known_alike(1) && comparing.makes_difference(known, 1, both.wholes(), both.wholes());
   }
 
   static constexpr std::size_t most_planned = 32;
@@ -166,7 +170,17 @@ class Comparing {
     std::vector<Found> found;
     // The others of the list, without those that were found: of two that are equal one is left.
     std::map<int, Covering> covering;
-    for (const ListValue& value : option.values) covering[family_of(value)].add(value.values);
+    std::map<std::optional<Family>, Intervals> listed;
+    for (const ListValue& value : option.values) {
+      covering[family_of(value)].add(value.values);
+      listed[value.family].push_back(value.values);
+    }
+    std::vector<Box> all_boxes;
+    for (auto& [family, values] : listed) {
+      const std::vector<Box> boxes =
+          boxes_of(option, ListValue{{}, family, {}}, regions_.sets().of(normal(std::move(values))));
+      all_boxes.insert(all_boxes.end(), boxes.begin(), boxes.end());
+    }
     without_effect_.clear();
     std::size_t tried = 0;
     for (auto value = option.values.rbegin(); value != option.values.rend(); ++value) {
@@ -175,8 +189,8 @@ class Comparing {
       others.remove(value->values);
       const Sets::Id all = regions_.sets().of({value->values});
       const Sets::Id own = regions_.sets().of(others.uncovered(value->values));
-      bool has_effect =
-          own != Sets::empty && (option.only_covered || makes_difference(known, side, boxes_of(option, *value, own)));
+      bool has_effect = own != Sets::empty && (option.only_covered ||
+                                               makes_difference(known, side, boxes_of(option, *value, own), all_boxes));
       if (!has_effect) {
         without_effect_.insert(place_of(option, *value));
         has_effect = planned > 0 && (++tried > planned || changes_others(option));
@@ -251,7 +265,7 @@ class Comparing {
     Finding& finding = found.finding;
     Point point = witness(boxes, option.protocol);
     Leaf leaf = regions_.diagrams().at(base(Scope::ordinary), point);
-    if (leaf == no_such_packet) leaf = regions_.diagrams().at(base(Scope::everything), point);
+    if (leaf == no_such_packet) leaf = regions_.at(0, point);
     if (leaf == no_such_packet) return;
     const Decision& decision = regions_.decision(leaf);
     const auto packet = space::witness(regions_, 0, point, decision.ending);

@@ -3,12 +3,15 @@
 // meet no difference while they are followed on one side.
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "mesh/describe.h"
+#include "model/interface_pattern.h"
 #include "space/chain_paths.h"
 #include "space/regions.h"
 #include "walk/chain_index.h"
@@ -19,18 +22,31 @@
 namespace sidetrack::space {
 namespace {
 
-// Tells whether the rules of both chains, and of those that they jump to, are the same.
+// Returns the names of all interfaces that packets of the pod may come in or go out by.
+std::set<std::string> names_of_interfaces(const PodView& pod) {
+  std::set<std::string> names{"lo"};
+  for (const Interface& interface : pod.interfaces) names.insert(interface.name);
+  for (const Route& route : pod.routes) std::ranges::copy(route.devices(), std::inserter(names, names.end()));
+  return names;
+}
+
+// Tells whether the rules of both chains, and of those that they jump to, are the same, but for those of interfaces
+// that the pod does not have.
 class SameRules {
  public:
-  SameRules(ChainIndex& of_one, ChainIndex& of_other) : of_one_(of_one), of_other_(of_other) {}
+  SameRules(const PodView& pod, ChainIndex& of_one, ChainIndex& of_other)
+      : interfaces_(names_of_interfaces(pod)), of_one_(of_one), of_other_(of_other) {}
 
   bool operator()(const LiveChain& one, const LiveChain& other) {
     if (!compared_.emplace(&one, &other).second) return true;
+    const std::vector<const LiveRule*> rules = rules_of(one);
     // Whose rule it is matters to TPROXY: do_alike() says why.
-    if (!treat_alike(one, other) || !std::ranges::equal(one.rules, other.rules, {}, &LiveRule::ours, &LiveRule::ours))
+    const auto is_same = [](const LiveRule* a, const LiveRule* b) { return a->rule == b->rule && a->ours == b->ours; };
+    if (one.hook != other.hook || one.policy != other.policy || one.dormant != other.dormant ||
+        !std::ranges::equal(rules, rules_of(other), is_same))
       return false;
-    for (const LiveRule& entry : one.rules) {
-      const auto* jump = std::get_if<Jump>(&entry.rule.target);
+    for (const LiveRule* entry : rules) {
+      const auto* jump = std::get_if<Jump>(&entry->rule.target);
       if (jump == nullptr) continue;
       const LiveChain* to = of_one_.find(one, jump->chain);
       const LiveChain* other_to = of_other_.find(other, jump->chain);
@@ -41,6 +57,25 @@ class SameRules {
   }
 
  private:
+  [[nodiscard]] std::vector<const LiveRule*> rules_of(const LiveChain& chain) const {
+    std::vector<const LiveRule*> all;
+    for (const LiveRule& rule : chain.rules) {
+      if (!is_of_no_packet(rule.rule)) all.push_back(&rule);
+    }
+    return all;
+  }
+  // One that asks for the state of the connection tells later packets apart, though it never matches.
+  [[nodiscard]] bool is_of_no_packet(const Rule& rule) const {
+    const auto never_holds = [&](const Match& match) {
+      const auto* asked = std::get_if<InterfaceMatch>(&match);
+      const auto is_it = [&](const std::string& name) { return matches_interface(asked->name, name); };
+      return asked != nullptr && !asked->negated && std::ranges::none_of(interfaces_, is_it);
+    };
+    const auto asks_more = [](const Match& match) { return (reads(match) & ~facts::packet) != 0; };
+    return std::ranges::any_of(rule.matches, never_holds) && std::ranges::none_of(rule.matches, asks_more);
+  }
+
+  const std::set<std::string> interfaces_;
   ChainIndex& of_one_;
   ChainIndex& of_other_;
   std::set<std::pair<const LiveChain*, const LiveChain*>> compared_;
@@ -84,9 +119,7 @@ bool do_alike(const RuleInChain& in_one, const RuleInChain& in_other) {
 // What the kernel chooses, and whose socket it is, is something: where that is not known, it is one of these.
 std::vector<WalkState> arrivals(const PodView& pod, Family family, Hook hook, const bool (&asks_interfaces)[2],
                                 bool asks_owners) {
-  std::set<std::string> names{"lo"};
-  for (const Interface& interface : pod.interfaces) names.insert(interface.name);
-  for (const Route& route : pod.routes) std::ranges::copy(route.devices(), std::inserter(names, names.end()));
+  const std::set<std::string> names = names_of_interfaces(pod);
   const std::set<std::string> none{""};
   const bool has_in = hook == Hook::prerouting || hook == Hook::input || hook == Hook::forward;
   const bool has_out = hook == Hook::output || hook == Hook::postrouting || hook == Hook::forward;
@@ -215,7 +248,7 @@ bool Regions::are_known_alike(std::size_t one, std::size_t other) {
     return live.backend == other_live.backend &&
            std::ranges::equal(chains, other_chains, [&](const LiveChain* a, const LiveChain* b) {
              if (!are_at_same_place(*a, *b)) return false;
-             if (SameRules(rules.chains(live), other_rules.chains(other_live))(*a, *b)) return true;
+             if (SameRules(sides_[one].pod, rules.chains(live), other_rules.chains(other_live))(*a, *b)) return true;
              return is_of_packets(*a) &&
                     paths_.lead_alike({{&live, a}, rules.chains(live)},
                                       {{&other_live, b}, other_rules.chains(other_live)}, sides_[one].pod, family);
@@ -250,7 +283,7 @@ bool Regions::pair(RulesByFamily& all, std::size_t other, RulesByFamily& all_of_
       ChainIndex& chains = rules.chains(live);
       ChainIndex& other_chains = other_rules.chains(other_live);
       for (const auto& [chain, there] : *matched) {
-        if (there != nullptr && SameRules(chains, other_chains)(*chain, *there)) continue;
+        if (there != nullptr && SameRules(sides_.front().pod, chains, other_chains)(*chain, *there)) continue;
         if (!is_of_packets(*chain) || (there == nullptr && has_equal(*chain, rules, family))) return false;
         paths_.pair(*chain, family, {other, {&other_live, there}, &other_chains});
       }

@@ -39,6 +39,9 @@ TEST(KnownAlike, RulesThatMakeNoDifferenceWhereTheyStand) {
                                "nat -A OUTPUT -o eth0 -m owner --uid-owner 5 -j ACCEPT", redirects}));
   EXPECT_TRUE(are_known_alike({"filter -A OUTPUT -p tcp -j DROP"},
                               {"filter -A OUTPUT -p tcp -j ONE", "filter -A ONE -p tcp -j DROP"}));
+  // The pod has no interface of that name. Such a rule may stand beside what asks for marks.
+  constexpr std::string_view marks = "mangle -A PREROUTING -m mark --mark 7 -j DROP";
+  EXPECT_TRUE(are_known_alike({marks}, {marks, "mangle -A PREROUTING -i net2 -p tcp -j DROP"}));
 }
 
 TEST(KnownAlike, NotRulesThatMayMakeADifference) {
@@ -56,6 +59,9 @@ TEST(KnownAlike, NotRulesThatMayMakeADifference) {
   // Behind what is not understood.
   for (const std::string_view unknown : {"filter -A OUTPUT -j CUSTOM --anything", "filter -A OUTPUT -m bpf -j DROP"})
     EXPECT_FALSE(are_known_alike({unknown}, {unknown, "filter -A OUTPUT -p tcp -j DROP"}));
+  constexpr std::string_view marks = "mangle -A PREROUTING -m mark --mark 7 -j DROP";
+  EXPECT_FALSE(are_known_alike({marks}, {marks, "mangle -A PREROUTING -i eth0 -p tcp -j DROP"}));
+  EXPECT_FALSE(are_known_alike({marks}, {marks, "mangle -A PREROUTING ! -i net2 -p tcp -j DROP"}));
   // Where the policy drops, ACCEPT and RETURN differ.
   Side accepts = side_with({"filter -A OUTPUT -p tcp -j ACCEPT"});
   Side returns = side_with({"filter -A OUTPUT -p tcp -j RETURN"});
