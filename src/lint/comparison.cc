@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -60,8 +62,13 @@ class Comparing {
     });
   }
 
-  // Where an option makes a difference, by scope: the leaves are `alike` or not.
-  using Difference = std::map<Scope, Regions::Node>;
+  // Asks which of these packets have another outcome on that side. What was found out serves the next box of them.
+  struct Question {
+    std::size_t side;
+    std::vector<Box> boxes;
+    std::map<Scope, Regions::Node> candidates{};   // as the first side has them; all others are no such packet
+    std::map<Scope, Regions::Node> differences{};  // the leaves are `alike` or not
+  };
   static constexpr Leaf alike = 2;
   static bool is_alike(Leaf leaf) { return leaf == alike || leaf == no_such_packet; }
 
@@ -70,13 +77,25 @@ class Comparing {
     if (added) known->second = regions_.of(0, scope);
     return known->second;
   }
-  // `boxes`: which packets of everything are asked about.
-  Regions::Node difference(std::size_t side, Scope scope, const std::vector<Box>& boxes) {
+  Regions::Node difference(Question& question, Scope scope) {
+    const auto [known, added] = question.differences.try_emplace(scope);
+    if (!added) return known->second;
     const bool by_boxes = scope == Scope::everything;
-    const Regions::Node one = by_boxes ? regions_.of(0, boxes) : base(scope);
-    const Regions::Node other = by_boxes ? regions_.of(side, boxes) : regions_.of(side, scope);
-    return regions_.diagrams().combined(one, other,
-                                        [&](Leaf a, Leaf b) { return regions_.end_alike(a, b) ? alike : alike + 1; });
+    const Regions::Node one = by_boxes ? regions_.of(0, question.boxes) : base(scope);
+    const Regions::Node other =
+        by_boxes ? regions_.of(question.side, question.boxes) : regions_.of(question.side, scope);
+    known->second = regions_.diagrams().combined(
+        one, other, [&](Leaf a, Leaf b) { return regions_.end_alike(a, b) ? alike : alike + 1; });
+    return known->second;
+  }
+  Regions::Node candidates(Question& question, Scope scope) {
+    const auto [known, added] = question.candidates.try_emplace(scope);
+    if (!added) return known->second;
+    const Regions::Node all = base(scope);
+    known->second = regions_.diagrams().combined(all, regions_.may_differ(question.side), [](Leaf leaf, Leaf may) {
+      return may == Diagrams::yes ? leaf : no_such_packet;
+    });
+    return known->second;
   }
 
   bool differs(Regions::Node node, const Box& box) {
@@ -84,19 +103,15 @@ class Comparing {
   }
 
   // One packet of each region shows it, for most options: only where none does all packets are asked about.
-  bool is_shown_by_example(std::size_t side, const std::vector<Box>& boxes, Scope scope) {
+  bool is_shown_by_example(Question& question, const std::vector<Box>& boxes, Scope scope) {
     bool shown = false;
-    const Regions::Node all = base(scope);
-    const Regions::Node differing =
-        regions_.diagrams().combined(all, regions_.may_differ(side),
-                                     [](Leaf leaf, Leaf may) { return may == Diagrams::yes ? leaf : no_such_packet; });
-    regions_.for_each(differing, [&](const Box& region, const Box&, Leaf leaf) {
+    regions_.for_each(candidates(question, scope), [&](const Box& region, const Box&, Leaf leaf) {
       if (shown || leaf == no_such_packet) return;
       for (const Box& box : boxes) {
         const Box part = intersection(regions_.sets(), region, box);
         if (shown || is_empty(part)) continue;
         const Point point = regions_.example(part);
-        shown = !regions_.end_alike(leaf, regions_.at(side, point));
+        shown = !regions_.end_alike(leaf, regions_.at(question.side, point));
       }
     });
     return shown;
@@ -124,31 +139,28 @@ class Comparing {
     return known->second;
   }
 
-  // `all`: all boxes that are asked about, one after the other.
-  bool makes_difference(Difference& known, std::size_t side, const std::vector<Box>& boxes,
-                        const std::vector<Box>& all) {
-    if (is_shown_by_example(side, boxes, Scope::ordinary)) return true;
-    if (is_known_alike(side)) return false;
-    if (is_shown_by_example(side, boxes, Scope::invalid)) return true;
-    for (const Scope scope : {Scope::ordinary, Scope::everything}) {
-      const auto [node, added] = known.try_emplace(scope);
-      if (added) node->second = difference(side, scope, all);
-      if (std::ranges::any_of(boxes, [&](const Box& box) { return differs(node->second, box); })) return true;
-    }
-    return false;
+  bool makes_difference(Question question) { return makes_difference(question, question.boxes); }
+
+  // `boxes`: within those of the question.
+  bool makes_difference(Question& question, const std::vector<Box>& boxes) {
+    if (is_shown_by_example(question, boxes, Scope::ordinary)) return true;
+    if (is_known_alike(question.side)) return false;
+    if (is_shown_by_example(question, boxes, Scope::invalid)) return true;
+    return std::ranges::any_of(std::array{Scope::ordinary, Scope::everything}, [&](Scope scope) {
+      const Regions::Node found = difference(question, scope);
+      return std::ranges::any_of(boxes, [&](const Box& box) { return differs(found, box); });
+    });
   }
 
   void inspect(const Option& option, std::size_t side, std::vector<Found>& found) {
-    Difference known;
     const bool by_packets = !option.only_by_plan && !option.only_covered;
-    if (!option.only_values &&
-        (option.same_plan || (by_packets && !makes_difference(known, side, regions_.wholes(), regions_.wholes())))) {
+    if (!option.only_values && (option.same_plan || (by_packets && !makes_difference({side, regions_.wholes()})))) {
       found.push_back(of_option(option));
       return;
     }
     if (option.values.empty() || option.only_whole) return;
-    std::vector<Found> values = values_without_effect(option, side, known, 0);
-    if (!values.empty() && changes_others(option)) values = values_without_effect(option, side, known, most_planned);
+    std::vector<Found> values = values_without_effect(option, side, 0);
+    if (!values.empty() && changes_others(option)) values = values_without_effect(option, side, most_planned);
     std::ranges::move(values, std::back_inserter(found));
   }
 
@@ -157,16 +169,14 @@ class Comparing {
   bool changes_others(const Option& option) {
     if (!option.without_values) return false;
     Regions both(list_of(regions_.side(0), option.without_values(without_effect_)));
-    Difference known;
     Comparing comparing(both, families_, options_);
-    return !comparing.is_known_alike(1) && comparing.makes_difference(known, 1, both.wholes(), both.wholes());
+    return !comparing.is_known_alike(1) && comparing.makes_difference({1, both.wholes()});
   }
 
   static constexpr std::size_t most_planned = 32;
   // Tries, one by one, whether up to `planned` values change others, and takes the rest for ones that do. 0: tries
   // none.
-  std::vector<Found> values_without_effect(const Option& option, std::size_t side, Difference& known,
-                                           std::size_t planned) {
+  std::vector<Found> values_without_effect(const Option& option, std::size_t side, std::size_t planned) {
     std::vector<Found> found;
     // The others of the list, without those that were found: of two that are equal one is left.
     std::map<int, Covering> covering;
@@ -175,11 +185,10 @@ class Comparing {
       covering[family_of(value)].add(value.values);
       listed[value.family].push_back(value.values);
     }
-    std::vector<Box> all_boxes;
+    Question question{side, {}};
     for (auto& [family, values] : listed) {
-      const std::vector<Box> boxes =
-          boxes_of(option, ListValue{{}, family, {}}, regions_.sets().of(normal(std::move(values))));
-      all_boxes.insert(all_boxes.end(), boxes.begin(), boxes.end());
+      std::ranges::move(boxes_of(option, {{}, family, {}}, regions_.sets().of(normal(std::move(values)))),
+                        std::back_inserter(question.boxes));
     }
     without_effect_.clear();
     std::size_t tried = 0;
@@ -189,8 +198,8 @@ class Comparing {
       others.remove(value->values);
       const Sets::Id all = regions_.sets().of({value->values});
       const Sets::Id own = regions_.sets().of(others.uncovered(value->values));
-      bool has_effect = own != Sets::empty && (option.only_covered ||
-                                               makes_difference(known, side, boxes_of(option, *value, own), all_boxes));
+      bool has_effect =
+          own != Sets::empty && (option.only_covered || makes_difference(question, boxes_of(option, *value, own)));
       if (!has_effect) {
         without_effect_.insert(place_of(option, *value));
         has_effect = planned > 0 && (++tried > planned || changes_others(option));
