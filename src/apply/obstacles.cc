@@ -38,11 +38,12 @@ bool is_captured(const Outcome& outcome) {
 }
 
 // Tells inbound traffic of the mesh, which comes to the proxy as it is.
-bool is_for_tunnel(const Step* step) {
-  return step != nullptr && step->live != nullptr && is_of(step->live->rule, MeshRule::tunnel_port);
+bool is_for_tunnel(Outcome::Kind kind, const Step* step) {
+  return kind == Outcome::Kind::lands && step != nullptr && step->live != nullptr &&
+         is_of(step->live->rule, MeshRule::tunnel_port);
 }
 bool is_for_tunnel(const Trace& trace) {
-  return !trace.decisive.empty() && is_for_tunnel(&trace.steps[trace.decisive.back()]);
+  return !trace.decisive.empty() && is_for_tunnel(trace.outcome.kind, &trace.steps[trace.decisive.back()]);
 }
 
 bool differ_by_replies(space::Ending a, const space::Ending& b) {
@@ -172,8 +173,7 @@ class Search {
     const auto is_asked = [&](Leaf leaf) {
       if (leaf == space::no_such_packet) return false;
       const space::Decision& decision = regions.decision(leaf);
-      return is_captured(decision.ending) ||
-             (decision.ending.kind == Outcome::Kind::lands && is_for_tunnel(decision.step));
+      return is_captured(decision.ending) || is_for_tunnel(decision.ending.kind, decision.step);
     };
     std::vector<Box> captured;
     regions.for_each(planned, [&](const Box& box, const Box&, Leaf leaf) {
@@ -255,8 +255,7 @@ class Search {
       const Outcome& there = both.there.outcome;
       // explain() gave up after its longest search, a second: other packets would take as long.
       if (there.subject.find("possible paths") != std::string::npos) gave_up_ = true;
-      const bool is_tunnelled = planned.kind == Outcome::Kind::lands && is_for_tunnel(both.planned);
-      if (!is_captured(planned) && !is_tunnelled) return std::nullopt;
+      if (!is_captured(planned) && !is_for_tunnel(both.planned)) return std::nullopt;
       if (there == planned) {
         as_planned_ = true;
         return std::nullopt;

@@ -40,7 +40,7 @@ class SameRules {
   bool operator()(const LiveChain& one, const LiveChain& other) {
     if (!compared_.emplace(&one, &other).second) return true;
     const std::vector<const LiveRule*> rules = rules_of(one);
-    // Whose rule it is matters to TPROXY: do_alike() says why.
+    // Compares whose rule it is, too, as do_alike() does.
     const auto is_same = [](const LiveRule* a, const LiveRule* b) { return a->rule == b->rule && a->ours == b->ours; };
     if (one.hook != other.hook || one.policy != other.policy || one.dormant != other.dormant ||
         !std::ranges::equal(rules, rules_of(other), is_same))
@@ -82,7 +82,7 @@ class SameRules {
 };
 
 // Returns the rules of a path that do something to a packet: neither jumps on the way nor what only leaves it alone.
-// Those that may match are all there, with what follows only if they do.
+// Keeps all of those that may match, with what follows only if they do.
 std::vector<RuleInChain> effects(const ChainPath& path, Verdict policy) {
   std::vector<RuleInChain> all;
   std::size_t perhaps = 0;  // how many of the next ones

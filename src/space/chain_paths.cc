@@ -660,7 +660,7 @@ std::vector<ChainPaths::Difference> ChainPaths::differences(const Chain& one, co
   if (packet.now.owner_known || !look_at(one.base, one.chains, packet.family, true).owners) {
     add();
   } else {
-    // Whose socket it is is not known: it is somebody's, or nobody's.
+    // Tries both where the owner of the socket is not known: it has one, or none.
     packet.now.owner_known = true;
     packet.now.owner.reset();
     add();

@@ -319,9 +319,9 @@ Regions::Node Regions::outside_ordinary(const PodView& pod, Scope scope) {
   for (const Family family : {Family::ipv4, Family::ipv6}) {
     for (const Direction way : {Direction::out, Direction::in, Direction::lo}) {
       Box& box = boxes.emplace_back(ordinary(pod, way, family));
-      // Of connection_states.
-      if (scope == Scope::connections) box[index(Field::state)] = sets_.of({{0, 1}});
-      if (scope == Scope::invalid) box[index(Field::state)] = sets_.single(2);
+      Sets::Id& states = box[index(Field::state)];  // by their places in connection_states
+      if (scope == Scope::connections) states = sets_.of({{0, 1}});
+      if (scope == Scope::invalid) states = sets_.single(2);
     }
   }
   return outside(boxes);

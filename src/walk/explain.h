@@ -70,7 +70,7 @@ void name_chain(Step& step);
 [[nodiscard]] std::string iptables_words(const Step& step);
 
 // Where the packet ends.
-// What the source of a packet was translated to.
+// Says what the source of a packet was translated to.
 struct NewSource {
   std::optional<Address> address;  // nothing: one of several, and the kernel chooses
 

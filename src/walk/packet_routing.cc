@@ -32,17 +32,18 @@ std::optional<std::string> PacketWalk::first_route() {
   return connected == true ? route_out() : cannot_be_sent();
 }
 
-// Where that makes a difference. Nothing: seen.
-std::optional<bool> PacketWalk::is_connected() {
-  const char* subject = "whether its socket is connected";
+// Asks what is not known of the socket, where that makes a difference. Returns nothing if another walk has been here.
+std::optional<bool> PacketWalk::ask_socket(const char* subject) {
   const auto way = context_.forks.choose({subject, subject, {"if it is not", "if it is"}, packet_.trace.steps.size()},
-                                         {{&pod_}, packet_});
+                                         {{&pod_, subject}, packet_});
   packet_.seen = !way;
   return way ? std::optional(*way == 1) : std::nullopt;
 }
+std::optional<bool> PacketWalk::is_connected() { return ask_socket("whether its socket is connected"); }
+std::optional<bool> PacketWalk::is_bound() { return ask_socket("whether its socket is bound to an address"); }
 
-// A socket of UDP that is bound to no address answers from none until the route is found (udp_sendmsg). IPv6 tries
-// again with an address if there is no route.
+// Tells whether the answer's route depends on its socket: one of UDP that is bound to no address has no source until
+// the route is found (udp_sendmsg). IPv6 tries again with an address if there is no route.
 bool PacketWalk::answers_unbound() const {
   const auto by_source = [&](const PolicyRule& rule) { return rule.from && rule.family == packet_.family; };
   const bool may = asked_.state == ConnectionState::reply && std::ranges::any_of(pod_.rules, by_source) &&
@@ -50,15 +51,6 @@ bool PacketWalk::answers_unbound() const {
   if (!may) return false;
   const RouteLookup found = look_up("lo", asked_.interface, false);
   return (found.exists() || packet_.family == Family::ipv4) && found != look_up("lo", asked_.interface, true);
-}
-
-// Nothing: seen.
-std::optional<bool> PacketWalk::is_bound() {
-  const char* subject = "whether its socket is bound to an address";
-  const auto way = context_.forks.choose({subject, subject, {"if it is not", "if it is"}, packet_.trace.steps.size()},
-                                         {{&pod_.rules}, packet_});
-  packet_.seen = !way;
-  return way ? std::optional(*way == 1) : std::nullopt;
 }
 
 std::optional<std::string> PacketWalk::route_out(const std::string& bound) {

@@ -131,8 +131,8 @@ bool PacketWalk::bridge_calls_rules() const {
 }
 
 void PacketWalk::routing() {
-  // What went out by lo brings its route along (ip_rcv_finish_core finds a valid dst): it stays here, in IPv6 only if
-  // the route is a local one (ip6_rt_init_dst).
+  // Keeps the route by which it went out by lo (ip_rcv_finish_core finds a valid dst): it stays here, in IPv6 only if
+  // that is a local one (ip6_rt_init_dst).
   if (packet_.by_lo && packet_.family == Family::ipv6 && way_.kind == RouteLookup::Kind::unicast) {
     return packet_.drop(fmt::format("its route leads back here by lo, and {} is not the pod's",
                                     packet_.now.destination.address.text()));

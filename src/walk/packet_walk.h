@@ -85,6 +85,7 @@ class PacketWalk {
   std::optional<bool> is_connected();
   [[nodiscard]] bool answers_unbound() const;
   std::optional<bool> is_bound();
+  std::optional<bool> ask_socket(const char* subject);
   // The interface that its socket is bound to when it is routed again. Nothing: seen.
   std::optional<std::string> bound_again();
   // ip_route_me_harder. False: there is no route, the packet is gone.

@@ -47,8 +47,7 @@ std::string model_chain(const KernelTable& table, const KernelChain& chain, Tabl
   return chain.name.starts_with(prefix) ? chain.name.substr(prefix.size()) : chain.name;
 }
 
-constexpr std::string_view tproxy_alone = "tproxy to :";
-constexpr std::string_view dropped_by_tproxy = "dropped if no transparent socket takes it";
+constexpr const char* dropped_by_tproxy = "dropped if no transparent socket takes it";
 
 // A tproxy rule stands for TPROXY only together with the rule that drops what no socket took.
 void join_tproxy(std::vector<LiveRule>& rules) {
@@ -60,19 +59,19 @@ void join_tproxy(std::vector<LiveRule>& rules) {
     if (dropped) {
       rules.erase(rules.begin() + static_cast<std::ptrdiff_t>(i + 1));
     } else {
-      rules[i].rule.target = UnknownTarget{fmt::format("{}{}, or else pass", tproxy_alone, tproxy->port)};
+      rules[i].rule.target = UnknownTarget{fmt::format("tproxy to :{}, or else pass", tproxy->port)};
     }
   }
 }
 
-// Tells whether it is what is left of a TPROXY of ours of which somebody took the other rule away.
-bool is_half_of_ours(const LiveRule& half, const MeshRules& mesh) {
-  const auto* unknown = std::get_if<UnknownTarget>(&half.rule.target);
-  const bool takes = unknown != nullptr && unknown->words.starts_with(tproxy_alone);
-  const bool drops = half.rule.target == Target(Verdict::drop) && half.rule.origin.comment.ends_with(dropped_by_tproxy);
-  Rule whole = half.rule;
-  whole.target = Tproxy{1, 1};
-  return (takes || drops) && mesh.has_rule(whole);
+// Tells whether Sidetrack makes the rule, alone or as the second of the two of a TPROXY: the first may have been
+// deleted.
+bool has_rule(const MeshRules& mesh, const Rule& rule) {
+  if (mesh.has_rule(rule)) return true;
+  if (rule.target != Target(Verdict::drop) || !rule.origin.comment.ends_with(dropped_by_tproxy)) return false;
+  Rule first = rule;
+  first.target = Tproxy{1, 1};
+  return mesh.has_rule(first);
 }
 
 // Whether the chain is one that Sidetrack or Istio makes in this table; others in it are another program's.
@@ -97,7 +96,6 @@ LiveChain read_chain(const KernelTable& table, const KernelChain& chain, const R
       live.rules.push_back(std::move(made));
     }
   }
-  join_tproxy(live.rules);
   return live;
 }
 
@@ -123,6 +121,7 @@ std::vector<LiveChain> foreign_rules_of(const KernelTable& table, const CgroupPa
                               &cgroups,
                               table.key.family == NFPROTO_NETDEV};
     LiveChain live = read_chain(table, chain, context);
+    join_tproxy(live.rules);
     // One at several devices is as many chains.
     for (std::size_t i = 1; i < chain.devices.size(); ++i) {
       live.hook->device = chain.devices[i];
@@ -149,7 +148,7 @@ std::vector<NativeRule> translate(const Rule& rule, const RuleNotes& notes, Fami
   rules.push_back({writer.take(), comment(notes.flag, notes.sentence), &rule});
   if (is_tproxy) {
     // The xtables target drops what no transparent socket takes; the native statement ends the rule and lets it pass.
-    NativeRule drop{std::move(matched), comment(notes.flag, std::string(dropped_by_tproxy)), &rule};
+    NativeRule drop{std::move(matched), comment(notes.flag, dropped_by_tproxy), &rule};
     drop.statements.push_back({"counter", {Count{0, 0}}});
     drop.statements.push_back({"drop", {Decide{NF_DROP, {}}}});
     rules.push_back(std::move(drop));
@@ -190,10 +189,8 @@ std::vector<LiveChain> rules_of(const KernelTable& table, const CgroupPaths& cgr
     const RuleContext context{Families::both(), in, name, prefix_of(table, in), table.sets, true, false, &cgroups};
     LiveChain& live = chains.emplace_back(read_chain(table, chain, context));
     live.ours = is_known(table, chain, in, mesh);
-    for (LiveRule& rule : live.rules) {
-      const bool is_known_rule = !is_sidetracks(table) || mesh.has_rule(rule.rule) || is_half_of_ours(rule, mesh);
-      rule.ours = live.ours && is_known_rule;
-    }
+    for (LiveRule& rule : live.rules) rule.ours = live.ours && (!is_sidetracks(table) || has_rule(mesh, rule.rule));
+    join_tproxy(live.rules);
   }
 
   // Which families a rule is for, where it does not say so itself: those that come to its chain.

@@ -153,13 +153,21 @@ std::optional<ListedRule> policy_rule(const Message& message) {
   return live;
 }
 
-// By RTN_UNSPEC and so on; unicast is not said.
-constexpr const char* types[] = {"",          "",          "local",       "broadcast", "anycast",
-                                 "multicast", "blackhole", "unreachable", "prohibit",  "throw"};
-constexpr std::pair<unsigned, Route::Kind> kinds[] = {
-    {RTN_UNICAST, Route::Kind::unicast},     {RTN_LOCAL, Route::Kind::local},
-    {RTN_BLACKHOLE, Route::Kind::blackhole}, {RTN_UNREACHABLE, Route::Kind::unreachable},
-    {RTN_PROHIBIT, Route::Kind::prohibit},   {RTN_THROW, Route::Kind::throw_}};
+struct RouteType {
+  const char* name = "";
+  Route::Kind kind = Route::Kind::unknown;
+};
+// By number, from RTN_UNSPEC to RTN_THROW. `ip` does not show unicast.
+constexpr RouteType types[] = {{},
+                               {"", Route::Kind::unicast},
+                               {"local", Route::Kind::local},
+                               {"broadcast"},
+                               {"anycast"},
+                               {"multicast"},
+                               {"blackhole", Route::Kind::blackhole},
+                               {"unreachable", Route::Kind::unreachable},
+                               {"prohibit", Route::Kind::prohibit},
+                               {"throw", Route::Kind::throw_}};
 
 std::optional<Address> broadcast(const Message& message) {
   const auto& header = message.header<rtmsg>();
@@ -193,11 +201,10 @@ std::optional<ListedRoute> network_route(const Message& message) {
   if (!family || (header.rtm_flags & (RTNH_F_DEAD | RTM_F_CLONED)) != 0) return {};
   ListedRoute live;
   // Leaves unknown what connections do with broadcast, multicast and anycast.
-  live.route.kind = meaning_of(header.rtm_type, kinds, Route::Kind::unknown);
+  const RouteType type = header.rtm_type < std::size(types) ? types[header.rtm_type] : RouteType{};
   const bool asks_more = header.rtm_src_len != 0 || header.rtm_tos != 0;
-  if (asks_more) live.route.kind = Route::Kind::unknown;
-  if (live.route.kind == Route::Kind::unknown && header.rtm_type < std::size(types))
-    live.route.type = types[header.rtm_type];
+  live.route.kind = asks_more ? Route::Kind::unknown : type.kind;
+  if (live.route.kind == Route::Kind::unknown) live.route.type = type.name;
   if (header.rtm_tos != 0) live.route.more = fmt::format("tos {:#x}", header.rtm_tos);
   live.protocol = header.rtm_protocol;
   Address to = Address::any(*family);
