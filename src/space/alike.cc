@@ -82,7 +82,7 @@ class SameRules {
 };
 
 // Returns the rules of a path that do something to a packet: neither jumps on the way nor what only leaves it alone.
-// Keeps all of those that may match, with what follows only if they do.
+// Keeps all of those that may match, with what follows only if they do, or do not.
 std::vector<RuleInChain> effects(const ChainPath& path, Verdict policy) {
   std::vector<RuleInChain> all;
   std::size_t perhaps = 0;  // how many of the next ones
@@ -90,7 +90,7 @@ std::vector<RuleInChain> effects(const ChainPath& path, Verdict policy) {
     const Target& target = each.rule->rule.target;
     const bool leaves_alone =
         target == Target(Verdict{Verdict::return_}) || (policy == Verdict::accept && target == Target(Verdict{policy}));
-    if (each.unknown) perhaps = std::max(perhaps, 1 + each.then);
+    if (each.unknown) perhaps = std::max(perhaps, 1 + each.then + each.otherwise);
     if (perhaps > 0 || (!leaves_alone && !std::holds_alternative<Jump>(target))) all.push_back(each);
     if (perhaps > 0) --perhaps;
   }
@@ -109,7 +109,9 @@ bool is_known(const ChainPath& path) {
 bool do_alike(const RuleInChain& in_one, const RuleInChain& in_other) {
   const LiveRule* one = in_one.rule;
   const LiveRule* other = in_other.rule;
-  if (in_one.unknown.has_value() != in_other.unknown.has_value() || in_one.then != in_other.then) return false;
+  if (in_one.unknown.has_value() != in_other.unknown.has_value() || in_one.then != in_other.then ||
+      in_one.otherwise != in_other.otherwise || in_one.accepts != in_other.accepts)
+    return false;
   if (in_one.unknown && (in_one.unknown != in_other.unknown || one->rule != other->rule)) return false;
   return one->rule.target == other->rule.target && one->ours == other->ours &&
          describe(one->rule).rule == describe(other->rule).rule;

@@ -23,7 +23,8 @@ bool does_alike(const RuleInChain& a, const RuleInChain& b) {
   const auto unknown_of = [](const RuleInChain& each) {
     return each.unknown ? std::optional(each.rule->rule.matches[*each.unknown]) : std::nullopt;
   };
-  if (a.then != b.then || unknown_of(a) != unknown_of(b)) return false;
+  if (a.then != b.then || a.otherwise != b.otherwise || a.accepts != b.accepts || unknown_of(a) != unknown_of(b))
+    return false;
   const auto* jump = std::get_if<Jump>(&one);
   const auto* other_jump = std::get_if<Jump>(&other);
   if (jump != nullptr && other_jump != nullptr) return jump->is_goto == other_jump->is_goto;
@@ -40,10 +41,12 @@ bool leads_alike(const ChainPath& a, const ChainPath& b) {
 
 Leaf ChainPaths::number_of(Path path) {
   std::uint64_t hash = path.path.rules.size();
-  for (const RuleInChain& each : path.path.rules) {
-    hash = (hash ^ reinterpret_cast<std::uintptr_t>(each.rule)) * 0x9e3779b97f4a7c15U;
+  const auto add = [&](std::uint64_t part) {
+    hash = (hash ^ part) * 0x9e3779b97f4a7c15U;
     hash ^= hash >> 29;
-  }
+  };
+  for (const RuleInChain& each : path.path.rules) add(reinterpret_cast<std::uintptr_t>(each.rule));
+  if (path.kind == Kind::fork) add(std::uint64_t{path.taken} << 32 | path.passed);
   const auto [first, last] = numbers_.equal_range(hash);
   const auto known = std::find_if(first, last, [&](const auto& one) { return paths_[one.second] == path; });
   if (known != last) return known->second;
@@ -53,23 +56,93 @@ Leaf ChainPaths::number_of(Path path) {
   return number;
 }
 
-// First the one, then the other, which begins as the first one leaves the packet.
+// Two ways that come to the same end, or of which one comes to none but its last rule, are one path.
+Leaf ChainPaths::number_of_fork(Path path) {
+  const Path& taken = paths_[path.taken];
+  const Path& passed = paths_[path.passed];
+  const bool has_fork = taken.kind == Kind::fork || passed.kind == Kind::fork;
+  const bool is_one_end =
+      taken.kind == passed.kind && taken.view == passed.view && taken.path.accepts == passed.path.accepts;
+  if (!has_fork && !taken.path.unknown && !passed.path.unknown && (is_one_end || taken.decides() || passed.decides())) {
+    const Path& end = taken.decides() ? passed : taken;
+    path.kind = end.kind;
+    path.view = end.view;
+    path.path.accepts = end.path.accepts;
+    path.path.meets_state = path.path.meets_state || taken.path.meets_state || passed.path.meets_state;
+    RuleInChain& asked = path.path.rules.back();
+    asked.then = taken.path.rules.size();
+    asked.otherwise = passed.path.rules.size();
+    for (const Path* each : {&taken, &passed})
+      path.path.rules.insert(path.path.rules.end(), each->path.rules.begin(), each->path.rules.end());
+    path.taken = path.passed = 0;
+    path.views.clear();
+    return number_of(std::move(path));
+  }
+  path.kind = Kind::fork;
+  path.view = {};
+  path.views.clear();
+  std::ranges::set_union(taken.nexts(), passed.nexts(), std::back_inserter(path.views));
+  return number_of(std::move(path));
+}
+
+// First the one, then the other, which begins as the first one leaves the packet: where it leaves it in several ways,
+// as the least of them.
 Leaf ChainPaths::joined(Leaf first, Leaf then) {
+  const Path& one = paths_[first];
+  if (one.nexts().empty()) return first;
   const std::uint64_t key = std::uint64_t{first} << 32 | then;
   if (const auto* known = joined_.find(key)) return *known;
-  const Path& one = paths_[first];
-  Path made = paths_[then];
-  // What leaves a packet alone is said by the last rule that does.
-  const bool is_forgotten = !one.changes && made.is_reason;
-  if (!is_forgotten) {
-    made.path.rules.insert(made.path.rules.begin(), one.path.rules.begin(), one.path.rules.end());
-    made.is_reason = made.is_reason || one.is_reason;
-    made.changes = made.changes || one.changes;
+  Leaf number = 0;
+  if (one.kind == Kind::fork) {
+    Path made = one;
+    const auto of_way = [&](Leaf way) {
+      const auto nexts = paths_[way].nexts();
+      return !nexts.empty() && nexts.front() == one.views.front() ? joined(way, then) : way;
+    };
+    made.taken = of_way(one.taken);
+    made.passed = of_way(one.passed);
+    number = number_of_fork(std::move(made));
+  } else {
+    Path made = paths_[then];
+    // What leaves a packet alone is said by the last rule that does.
+    const bool is_forgotten = !one.changes && made.is_reason;
+    if (!is_forgotten) {
+      made.path.rules.insert(made.path.rules.begin(), one.path.rules.begin(), one.path.rules.end());
+      made.is_reason = made.is_reason || one.is_reason;
+      made.changes = made.changes || one.changes;
+    }
+    made.path.meets_state = made.path.meets_state || one.path.meets_state;
+    number = number_of(std::move(made));
   }
-  made.path.meets_state = made.path.meets_state || one.path.meets_state;
-  const Leaf number = number_of(std::move(made));
   joined_.add(key, number);
   return number;
+}
+
+// Adds the rules of the path, and of all that it forks into. Returns whether they are not more than `most`.
+bool ChainPaths::list(Leaf leaf, std::size_t most, ChainPath& listed) const {
+  for (;;) {
+    const Path& path = paths_[leaf];
+    listed.rules.insert(listed.rules.end(), path.path.rules.begin(), path.path.rules.end());
+    listed.meets_state = listed.meets_state || path.path.meets_state;
+    listed.unknown = path.path.unknown;
+    listed.accepts = path.path.accepts;
+    if (path.kind != Kind::fork || listed.unknown) return true;
+    if (listed.rules.size() > most) return false;
+    const std::size_t place = listed.rules.size() - 1;
+    ChainPath taken;
+    const bool is_listed = list(path.taken, most, taken) && !taken.unknown;
+    RuleInChain& asked = listed.rules[place];
+    if (!is_listed) {  // what follows is asked rule by rule
+      asked.unknown.reset();
+      listed.unknown = true;
+      return true;
+    }
+    asked.then = taken.rules.size();
+    asked.accepts = taken.accepts;
+    listed.meets_state = listed.meets_state || taken.meets_state;
+    listed.rules.insert(listed.rules.end(), taken.rules.begin(), taken.rules.end());
+    leaf = path.passed;
+  }
 }
 
 class ChainPaths::Build {
@@ -98,15 +171,17 @@ class ChainPaths::Build {
     // What no rule decides about the policy does.
     const bool accepts = base_.chain->policy != Verdict::drop;
     made = diagrams_.mapped(made, [&](Leaf leaf) {
-      Path path = paths_.paths_[leaf];
-      path.view = {};
-      if (path.kind == Kind::back) path.kind = Kind::next;
-      if (accepts && path.path.accepts) {
-        path.kind = Kind::next;
+      Path path;
+      if (!paths_.list(leaf, most_listed(), path.path)) can_ = false;
+      if (accepts) {
         path.path.accepts = false;
+        for (RuleInChain& each : path.path.rules) {
+          if (each.accepts) each.accepts = false;
+        }
       }
       return paths_.number_of(std::move(path));
     });
+    if (!can_) return {};
     if (one_class && universe_.marks.size() > 1) {
       const Sets::Id own = sets_.single(*one_class);
       const Node in = diagrams_.of_edges(Field::mark,
@@ -120,13 +195,16 @@ class ChainPaths::Build {
  private:
   // ---- Rules
 
-  // All that is done from this rule of the chain on: paths that end by `next` came to its end.
+  // Rules of a path: each way of a fork is listed by itself.
+  [[nodiscard]] std::size_t most_listed() const { return 64 + 4 * looked_.rules; }
+
+  // All that is done from this rule of the chain on. No path ends by `next`.
   Node of_chain(const LiveChain& in, std::size_t from, const View& view) {
     const auto key = std::tuple(&in, from, view);
     if (const auto known = known_.find(key); known != known_.end()) return known->second;
     if (known_.size() > 4096 + 16 * looked_.rules) can_ = false;
     std::vector<Node> run;
-    Node made = Diagrams::whole(nothing(view, false));
+    Node made = Diagrams::whole(nothing(view, false, Kind::back));
     std::size_t i = from;
     for (; can_ && i < in.rules.size(); ++i) {
       const std::optional<Node> rule = of_rule(in, in.rules[i], view);
@@ -135,7 +213,7 @@ class ChainPaths::Build {
         run.push_back(*rule);
         continue;
       }
-      made = with_rest(*rule, in, i + 1, view);
+      made = with_rest(*rule, in, i + 1);
       break;
     }
     run.push_back(made);
@@ -146,29 +224,26 @@ class ChainPaths::Build {
 
   bool changes_view(Node node, const View& view) {
     return std::ranges::any_of(diagrams_.leaves(node), [&](Leaf leaf) {
-      const Path& path = paths_.paths_[leaf];
-      return path.kind == Kind::next && path.view != view;
+      return std::ranges::any_of(paths_.paths_[leaf].nexts(), [&](const View& each) { return each != view; });
     });
   }
 
   // The rules that follow a rule that changes some packets.
-  Node with_rest(Node rule, const LiveChain& in, std::size_t next, const View& view) {
+  Node with_rest(Node rule, const LiveChain& in, std::size_t next) {
     std::set<View> views;
     for (const Leaf leaf : diagrams_.leaves(rule)) {
-      if (paths_.paths_[leaf].kind == Kind::next) views.insert(paths_.paths_[leaf].view);
+      const auto nexts = paths_.paths_[leaf].nexts();
+      views.insert(nexts.begin(), nexts.end());
     }
     if (views.size() > most_views) can_ = false;
-    Node made = diagrams_.mapped(rule, [&](Leaf leaf) { return paths_.paths_[leaf].kind == Kind::next ? 0 : leaf; });
     for (const View& one : views) {
-      if (!can_) return Diagrams::whole(nothing(view, false));
-      const Node rest = of_chain(in, next, one);
-      const Node part = diagrams_.combined(rule, rest, [&](Leaf first, Leaf then) {
-        const Path& path = paths_.paths_[first];
-        return path.kind == Kind::next && path.view == one ? paths_.joined(first, then) : 0;
+      if (!can_) break;
+      rule = diagrams_.combined(rule, of_chain(in, next, one), [&](Leaf first, Leaf then) {
+        const auto nexts = paths_.paths_[first].nexts();
+        return !nexts.empty() && nexts.front() == one ? paths_.joined(first, then) : first;
       });
-      made = diagrams_.overlaid(made, part);
     }
-    return made;
+    return rule;
   }
 
   // One after the other; in halves, so that what is made stays small while it can.
@@ -179,12 +254,12 @@ class ChainPaths::Build {
     const auto half = rules.size() / 2;
     const Node first = overlaid(rules.first(half));
     const Node then = overlaid(rules.subspan(half));
-    return diagrams_.combined(
-        first, then, [&](Leaf a, Leaf b) { return paths_.paths_[a].kind == Kind::next ? paths_.joined(a, b) : a; });
+    return diagrams_.combined(first, then, [&](Leaf a, Leaf b) { return paths_.joined(a, b); });
   }
 
-  Leaf nothing(const View& view, bool meets_state) {
+  Leaf nothing(const View& view, bool meets_state, Kind kind = Kind::next) {
     Path path;
+    path.kind = kind;
     path.view = view;
     path.path.meets_state = meets_state;
     return paths_.number_of(std::move(path));
@@ -221,43 +296,56 @@ class ChainPaths::Build {
   // Returns what becomes of packets of which it is unknown whether that match of the rule holds: they go on by `taken`
   // if it does, and else to the next rule.
   Leaf perhaps(Leaf taken, std::size_t match, const LiveChain& in, const LiveRule& entry, const View& view) {
-    Path path = paths_.paths_[taken];
-    std::vector<RuleInChain>& rules = path.path.rules;
-    const bool leaves_same_view = path.kind == Kind::next && path.view == view;
-    if (leaves_same_view && rules.empty()) return taken;
+    Path way = paths_.paths_[taken];
+    if (way.kind == Kind::next && way.view == view && way.path.rules.empty()) return taken;
+    Path path;
+    path.path.rules = {{&entry, &in}};
+    path.path.meets_state = way.path.meets_state;
+    path.changes = true;
+    // Other rules of nf_tables' rule ask the same.
     const bool has_more = &entry != &in.rules.back() && entry.handle != 0 && (&entry)[1].handle == entry.handle;
-    const bool meets_policy = path.kind == Kind::back && &in == base_.chain && base_.chain->policy != Verdict::drop;
-    const bool is_through = path.kind == Kind::final || meets_policy;
-    // A rule of a chain that it jumps to accepts the packet, which the path does not say.
-    const bool is_silent = path.path.accepts && std::holds_alternative<Jump>(entry.rule.target);
-    if (has_more || (!is_through && !leaves_same_view) || is_silent || path.path.unknown) {
+    if (has_more || way.path.unknown) {
       path.kind = Kind::final;
       path.is_reason = true;
-      path.path = {{{&entry, &in}}, path.path.meets_state, true, false};
-    } else {
-      if (rules.empty()) rules = {{&entry, &in}};
-      rules.front().unknown = match;
-      rules.front().then = rules.size() - 1;
-      path.kind = Kind::next;
-      path.is_reason = false;
-      path.path.accepts = false;
+      path.path.unknown = true;
+      return paths_.number_of(std::move(path));
     }
-    path.view = view;
-    path.changes = true;
-    return paths_.number_of(std::move(path));
+    path.path.rules.front().unknown = match;
+    if (!way.path.rules.empty()) way.path.rules.erase(way.path.rules.begin());  // the rule itself
+    path.taken = paths_.number_of(std::move(way));
+    path.passed = nothing(view, false);
+    return paths_.number_of_fork(std::move(path));
   }
 
   Node of_jump(const LiveChain& in, const Jump& jump, const LiveRule& entry, const View& view, bool meets_state) {
     const LiveChain* target = chains_.find(in, jump.chain);
-    Node to = Diagrams::whole(nothing(view, false));
+    Node to = Diagrams::whole(nothing(view, false, Kind::back));
     if (target != nullptr) to = of_chain(*target, 0, view);
     return diagrams_.mapped(to, [&](Leaf leaf) {
-      Path path = paths_.paths_[leaf];
+      Path path = paths_.paths_[jump.is_goto ? leaf : returned(leaf)];
       if (!path.path.rules.empty()) path.path.rules.insert(path.path.rules.begin(), {&entry, &in});
-      if (path.kind != Kind::final) path.kind = jump.is_goto ? Kind::back : Kind::next;
       path.path.meets_state = path.path.meets_state || meets_state;
       return paths_.number_of(std::move(path));
     });
+  }
+
+  // Back in the chain that jumped there.
+  Leaf returned(Leaf leaf) {
+    Path path = paths_.paths_[leaf];
+    if (path.kind == Kind::final) return leaf;
+    const auto [known, is_new] = returned_.try_emplace(leaf, leaf);
+    if (!is_new) return known->second;
+    Leaf number = 0;
+    if (path.kind == Kind::fork) {
+      path.taken = returned(path.taken);
+      path.passed = returned(path.passed);
+      number = paths_.number_of_fork(std::move(path));
+    } else {
+      path.kind = Kind::next;
+      number = paths_.number_of(std::move(path));
+    }
+    returned_[leaf] = number;
+    return number;
   }
 
   // What a target that is no jump does with a packet that it gets.
@@ -390,6 +478,7 @@ class ChainPaths::Build {
   const Looked& looked_;
   Sets::Id domains_[field_count]{};  // that were asked for
   std::map<std::tuple<const LiveChain*, std::size_t, View>, Node> known_;
+  std::unordered_map<Leaf, Leaf> returned_;
 };
 
 class ChainPaths::Build::Fields : public Asked {

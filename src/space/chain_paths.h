@@ -80,13 +80,23 @@ class ChainPaths {
     next,   // the next rule of the chain is asked
     back,   // none of this chain any more
     final,  // of none
+    fork,   // by two paths: whether the last rule matches is unknown
   };
   struct Path {
     Kind kind = Kind::next;
-    View view;               // next, back: as the rules left the packet
+    View view;               // next, back: as the rules leave the packet
     bool is_reason = false;  // its last rule is what decides about the packet, or leaves it alone
     bool changes = false;    // rules of it change the packet
     ChainPath path;
+    Leaf taken = 0;           // fork: what follows if it does
+    Leaf passed = 0;          // fork: if it does not
+    std::vector<View> views;  // fork: of all ends that are `next`, sorted
+    // Tells whether the last of its rules decides about the packet.
+    [[nodiscard]] bool decides() const { return kind == Kind::final && !path.accepts; }
+    [[nodiscard]] std::span<const View> nexts() const {
+      if (kind == Kind::next) return {&view, 1};
+      return views;
+    }
     friend bool operator==(const Path&, const Path&) = default;
   };
   // What rules of a chain, and of those that it jumps to, are like.
@@ -125,7 +135,9 @@ class ChainPaths {
   // Tells whether it is known that packets go on alike by both, whichever rule is the reason.
   [[nodiscard]] bool go_alike(Leaf one, Leaf other, Verdict policy) const;
   Leaf number_of(Path path);
+  Leaf number_of_fork(Path path);
   Leaf joined(Leaf first, Leaf then);
+  bool list(Leaf leaf, std::size_t most, ChainPath& listed) const;
 
   const Universe& universe_;
   Sets& sets_;

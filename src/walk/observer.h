@@ -39,10 +39,13 @@ struct Checkpoint {
 struct RuleInChain {
   const LiveRule* rule = nullptr;
   const LiveChain* in = nullptr;
-  // The match of which it is unknown whether it holds, and the number of rules that follow only if it does. Then the
-  // packet is through the chain, or meets the next ones, as if it did not.
+  // The match of which it is unknown whether it holds; how many of the next rules follow only if it does, and how many
+  // behind those only if it does not.
   std::optional<std::size_t> unknown{};
   std::size_t then = 0;
+  std::size_t otherwise = 0;
+  // If it does, none follows but those: the packet is accepted then, or else left to the policy.
+  std::optional<bool> accepts{};
   friend auto operator<=>(const RuleInChain&, const RuleInChain&) = default;
 };
 
@@ -51,7 +54,7 @@ struct ChainPath {
   std::vector<RuleInChain> rules;
   bool meets_state = false;  // see PacketState
   bool unknown = false;      // whether the last one matches is unknown, and what follows it
-  bool accepts = false;      // the packet is accepted after them
+  bool accepts = false;      // the packet is accepted after the last one
   friend bool operator==(const ChainPath&, const ChainPath&) = default;
 };
 

@@ -51,13 +51,16 @@ class RuleWalk {
     packet_.now.native = traits(live_.backend).in_own_table;
     if (packet_.now.observer != nullptr)
       path_ = packet_.now.observer->path(BaseChain{&live_, &base_}, chains_, packet_);
-    if (path_ != nullptr) packet_.meets_state = packet_.meets_state || path_->meets_state;
+    if (path_ != nullptr) {
+      packet_.meets_state = packet_.meets_state || path_->meets_state;
+      accepts_ = path_->accepts;
+    }
     if (path_ == nullptr || path_->unknown) most_rules_ = chains_.most_rules();
     const Ended ended = chain(base_, 0);
     chains_.add_asked(walked_);
     switch (ended) {
       case Ended::back:
-        return path_ != nullptr && path_->accepts ? ChainResult::on : policy();
+        return path_ != nullptr && accepts_ ? ChainResult::on : policy();
       case Ended::accepted:
         return ChainResult::on;
       case Ended::translated:
@@ -180,6 +183,10 @@ class RuleWalk {
 
   // Which rule of the chain is the next one of the path, from there on; nothing: none.
   std::optional<std::size_t> next_of_path(const LiveChain& in, std::size_t from) {
+    while (!leaps_.empty() && leaps_.back().from == met_) {
+      met_ = leaps_.back().to;
+      leaps_.pop_back();
+    }
     if (met_ == path_->rules.size() || path_->rules[met_].in != &in) return {};
     const auto next = static_cast<std::size_t>(path_->rules[met_].rule - in.rules.data());
     if (next < from) return {};  // it is jumped to again
@@ -199,6 +206,9 @@ class RuleWalk {
         met_ += met.then;
         return {};
       }
+      const std::size_t end = met_ + met.then;
+      leaps_.push_back({end, met.accepts ? path_->rules.size() : end + met.otherwise});
+      accepts_ = met.accepts.value_or(accepts_);
     }
     const std::size_t place = packet_.trace.steps.size();
     packet_.trace.steps.push_back(std::move(step));
@@ -648,6 +658,11 @@ class RuleWalk {
   Forks& forks_;
   const ChainPath* path_ = nullptr;  // known to the observer, up to an unknown rule
   std::size_t met_ = 0;              // rules of it
+  bool accepts_ = false;             // the packet, after the last one
+  struct Leap {
+    std::size_t from, to;
+  };
+  std::vector<Leap> leaps_;  // over rules of the path that are not met
   std::size_t most_rules_ = 0;
   std::vector<const Match*> failing_;                       // of the rule that is looked at
   std::size_t walked_ = 0;                                  // rules, of all chains
