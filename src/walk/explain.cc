@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "model/error.h"
+#include "model/list_text.h"
 #include "model/printable.h"
 #include "walk/forks.h"
 #include "walk/hook_calls.h"
@@ -96,6 +98,7 @@ std::optional<Outcome> without_walk(const Packet& packet, const Packet& asked, c
 
 // Two walks that end differently: where they part, and how.
 struct Parting {
+  std::size_t at;
   const Fork& one;
   const Fork& other;
   Parting(const std::vector<Fork>& of_one, const std::vector<Fork>& of_other)
@@ -108,8 +111,8 @@ struct Parting {
   }
 
  private:
-  Parting(const std::vector<Fork>& of_one, const std::vector<Fork>& of_other, std::size_t at)
-      : one(of_one.at(at)), other(of_other.at(at)) {}
+  Parting(const std::vector<Fork>& of_one, const std::vector<Fork>& of_other, std::size_t where)
+      : at(where), one(of_one.at(where)), other(of_other.at(where)) {}
 };
 
 // The steps up to the reason, and no further.
@@ -120,6 +123,36 @@ void cut(Trace& trace, std::size_t steps) {
     trace.decisive.push_back(trace.steps.size() - 1);
   }
 }
+
+// Where the first walk parts from others that end otherwise: first from one, and before that from more.
+class Partings {
+ public:
+  void begin(std::size_t at) {
+    first_ = at;
+    before_.clear();
+  }
+  void add(std::size_t at) {
+    if (at < first_) before_.insert(at);
+  }
+  // Returns ", and before that whether …" of the choices that the first walk made.
+  [[nodiscard]] std::string words(const std::vector<Fork>& made) const {
+    const std::vector<std::size_t> before(before_.begin(), before_.end());
+    return before.empty() ? "" : ", and before that " + some(before, [&](std::size_t at) { return made[at].what; });
+  }
+  // Adds the steps that are about them.
+  void add_steps(Trace& trace, const std::vector<Fork>& made) const {
+    std::vector<std::size_t> steps;
+    for (const std::size_t at : before_) {
+      const std::size_t step = made[at].steps - 1;
+      if (step < trace.steps.size() && trace.steps[step].kind == Step::Kind::unknown) steps.push_back(step);
+    }
+    trace.decisive.insert(trace.decisive.begin(), steps.begin(), steps.end());
+  }
+
+ private:
+  std::size_t first_ = 0;
+  std::set<std::size_t> before_;
+};
 
 // Where it ends, and from which address.
 bool ends_alike(const Outcome& a, const Outcome& b) { return same_place(a, b) && a.source == b.source; }
@@ -233,6 +266,8 @@ Trace explained(const Packet& packet, const Packet& asked, const PodView& pod, F
   bool answered = false;
   std::size_t walks = 0;
   std::vector<Outcome> ends;  // once two walks ended differently: each place
+  Outcome::Answers first_answers = Outcome::Answers::arrive;
+  Partings partings;  // by where they end, or by their answers
   do {
     PacketWalk walk(context.source_chosen ? asked : with_source_of_hop(asked, pod, forks), context);
     walk.run();
@@ -253,9 +288,11 @@ Trace explained(const Packet& packet, const Packet& asked, const PodView& pod, F
     } else if (!ends.empty()) {
       const bool known = std::ranges::any_of(ends, [&](const Outcome& end) { return ends_alike(end, outcome); });
       if (!known) ends.push_back(outcome);
+      if (!ends_alike(ends.front(), outcome)) partings.add(Parting(made, forks.made()).at);
     } else if (!ends_alike(trace.outcome, outcome)) {
       ends = {trace.outcome, outcome};
       const Parting parting(made, forks.made());
+      partings.begin(parting.at);
       cut(trace, parting.one.steps);
       trace.outcome =
           not_known(asked, parting.words(sentence(end_of_way(trace.outcome)), sentence(end_of_way(outcome))),
@@ -265,13 +302,23 @@ Trace explained(const Packet& packet, const Packet& asked, const PodView& pod, F
       answered = true;
     } else if (with_answers && trace.outcome.answers != Outcome::Answers::unknown &&
                trace.outcome.answers != outcome.answers) {
-      trace.outcome.answers_why =
-          outcome.answers == Outcome::Answers::unknown
-              ? outcome.answers_why
-              : Parting(made, forks.made()).words(answers_words(trace.outcome), answers_words(outcome));
+      const Parting parting(made, forks.made());
+      first_answers = trace.outcome.answers;
+      partings.begin(outcome.answers == Outcome::Answers::unknown ? 0 : parting.at);
+      trace.outcome.answers_why = outcome.answers == Outcome::Answers::unknown
+                                      ? outcome.answers_why
+                                      : parting.words(answers_words(trace.outcome), answers_words(outcome));
       trace.outcome.answers = Outcome::Answers::unknown;
+    } else if (with_answers && outcome.answers != first_answers) {
+      partings.add(Parting(made, forks.made()).at);
     }
   } while (forks.next());
+  if (ends.empty()) {
+    trace.outcome.answers_why += partings.words(made);
+  } else {
+    trace.outcome.why += partings.words(made);
+    partings.add_steps(trace, made);
+  }
   for (std::size_t i = 2; i < ends.size(); ++i)
     trace.outcome.why += "; another way ends so: " + sentence(end_of_way(ends[i]));
   return trace;

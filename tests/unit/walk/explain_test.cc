@@ -558,6 +558,32 @@ TEST(Explain, SaysInShortWhatItDoesNotUnderstand) {
               StartsWith("unknown: what `" + words.substr(0, 100) + "...(+1828)` of rule 1"));
 }
 
+// "If it does not" is said of the last one: what may end it before that is named, too.
+TEST(Explain, NamesAllThatIsUnknown) {
+  const auto rules = [](Target target) {
+    std::vector<std::pair<std::vector<Match>, Target>> made;
+    for (const char* words : {"-m a", "-m b", "-m c"}) made.push_back({{UnknownMatch{words}}, target});
+    return made;
+  };
+  const auto at = [&](Hook hook, Target target) {
+    return beside(others({base("inet f", "x", {hook, 0, ChainType::filter, {}}, Verdict::accept, rules(target))}), "",
+                  "in tcp 192.0.2.2:8080 --from 192.0.2.9");
+  };
+  const char* others_before =
+      ", and before that whether `-m a` of rule 1 of inet f x holds, whether `-m b` of rule 2 of inet f x holds";
+  const Trace dropped = at(Hook::input, Verdict::drop);
+  EXPECT_EQ(dropped.outcome.why,
+            "whether `-m c` of rule 3 of inet f x holds (if it does not: lands on 192.0.2.2:8080 (the app), untouched; "
+            "if it does: dropped: by rule 3 of inet f x)" +
+                std::string(others_before));
+  EXPECT_EQ(dropped.decisive.size(), 3U);
+  const Trace answers = at(Hook::output, Verdict::drop);
+  EXPECT_EQ(answers.outcome.kind, Outcome::Kind::lands);
+  EXPECT_THAT(answers.outcome.answers_why, ::testing::EndsWith(others_before));
+  // Marks that nobody asks for are no reason.
+  EXPECT_EQ(at(Hook::input, SetMark{1, 1}).outcome.kind, Outcome::Kind::lands);
+}
+
 TEST(Explain, UnknownMatchesTogetherAreTriedOnceEach) {
   std::vector<std::pair<std::vector<Match>, Target>> rules(40, {{limit}, SetMark{7}});
   EXPECT_THAT(end_beside(others({base("inet f", "out", output, Verdict::accept, rules)}), "-i *", a_service),
