@@ -12,7 +12,8 @@ CniError::CniError(const Error& error)
                error.what(), error.code() == ExitCode::not_permitted ? std::string(missing_rights) : error.hint()) {}
 
 std::string json(const CniError& error, std::string_view cni_version) {
-  Json document{{"cniVersion", cni_version}, {"code", static_cast<unsigned>(error.code())}, {"msg", error.what()}};
+  Json document =
+      object({{"cniVersion", cni_version}, {"code", static_cast<unsigned>(error.code())}, {"msg", error.what()}});
   if (!error.details().empty()) document["details"] = error.details();
   return dumped(std::move(document));
 }

@@ -10,11 +10,10 @@
 
 #include "mesh/other_meshes.h"
 #include "model/backend_kind.h"
+#include "render/json_parts.h"
 
 namespace sidetrack::cni {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 void require(bool is_right) {
   if (!is_right) throw std::invalid_argument("not of a finding");
@@ -49,11 +48,13 @@ auto each(const Json& texts, const Read& read) {
 }  // namespace
 
 std::string text_of(const Findings& findings) {
-  std::vector<std::string> addresses;
-  std::ranges::transform(findings.addresses, std::back_inserter(addresses), &Address::text);
-  return Json{{"state", name(findings.state)}, {"backends", findings.backends}, {"meshes", findings.meshes},
-              {"captured", findings.captured}, {"addresses", addresses},        {"ambient", findings.ambient},
-              {"detail", findings.detail}}
+  return object({{"state", name(findings.state)},
+                 {"backends", findings.backends},
+                 {"meshes", findings.meshes},
+                 {"captured", findings.captured},
+                 {"addresses", array_of(findings.addresses, [](const Address& address) { return address.text(); })},
+                 {"ambient", findings.ambient},
+                 {"detail", findings.detail}})
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

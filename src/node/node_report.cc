@@ -67,26 +67,23 @@ std::string node_text(const Node& node) {
 
 std::string node_json(const Node& node) {
   const auto or_null = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
-  Json pods = Json::array();
-  for (const PodReport& pod : node.pods) {
-    Json addresses = Json::array();
-    for (const Address& address : pod.addresses) addresses.push_back(address.text());
-    pods.push_back({{"namespace", or_null(pod.pod_namespace)},
-                    {"pod", or_null(pod.pod_name)},
-                    {"container_id", or_null(pod.container_id)},
-                    {"netns", or_null(pod.netns)},
-                    {"pid", pod.pid ? Json(*pod.pid) : Json()},
-                    {"process", or_null(pod.process)},
-                    {"backends", pod.backends},
-                    {"meshes", pod.meshes},
-                    {"captured", or_null(pod.captured)},
-                    {"addresses", std::move(addresses)},
-                    {"ambient", pod.ambient},
-                    {"state", name(pod.state)},
-                    {"detail", or_null(pod.detail)},
-                    {"microseconds", pod.took.count()}});
-  }
-  return dumped({{"as_recorded", node.as_recorded()}, {"pods", std::move(pods)}, {"problems", node.problems}});
+  Json pods = array_of(node.pods, [&](const PodReport& pod) {
+    return object({{"namespace", or_null(pod.pod_namespace)},
+                   {"pod", or_null(pod.pod_name)},
+                   {"container_id", or_null(pod.container_id)},
+                   {"netns", or_null(pod.netns)},
+                   {"pid", pod.pid ? Json(*pod.pid) : Json()},
+                   {"process", or_null(pod.process)},
+                   {"backends", pod.backends},
+                   {"meshes", pod.meshes},
+                   {"captured", or_null(pod.captured)},
+                   {"addresses", array_of(pod.addresses, [](const Address& address) { return address.text(); })},
+                   {"ambient", pod.ambient},
+                   {"state", name(pod.state)},
+                   {"detail", or_null(pod.detail)},
+                   {"microseconds", pod.took.count()}});
+  });
+  return dumped(object({{"as_recorded", node.as_recorded()}, {"pods", std::move(pods)}, {"problems", node.problems}}));
 }
 
 std::string node_metrics(const Node& node) {

@@ -38,13 +38,13 @@ std::string table(const InitArguments& init) {
 }
 
 Json json(const PodArguments& of) {
-  Json pod{{"kind", of.pod.kind}, {"name", of.pod.name}, {"namespace", of.pod.namespace_}};
+  Json pod = object({{"kind", of.pod.kind}, {"name", of.pod.name}, {"namespace", of.pod.namespace_}});
   pod["inject"] = of.init.not_injected.empty();
   if (!of.init.not_injected.empty()) pod["reason"] = of.init.not_injected;
   pod["args"] = words(of.init);
   pod["why"] = Json::array();
   for (const InitArgument& argument : of.init.arguments) {
-    pod["why"].push_back({{"option", argument.option}, {"value", argument.value}, {"from", origin(argument)}});
+    pod["why"].push_back(object({{"option", argument.option}, {"value", argument.value}, {"from", origin(argument)}}));
   }
   return pod;
 }
@@ -77,7 +77,7 @@ std::string why_text(std::span<const PodArguments> pods) {
 }
 
 std::string arguments_json(std::span<const PodArguments> pods, const std::vector<std::string>& errors) {
-  Json document{{"pods", Json::array()}, {"errors", errors}};
+  Json document = object({{"pods", Json::array()}, {"errors", errors}});
   for (const PodArguments& pod : pods) document["pods"].push_back(json(pod));
   return dumped(std::move(document));
 }

@@ -10,6 +10,7 @@
 #include "inject/manifest/patch.h"
 #include "model/error.h"
 #include "model/printable.h"
+#include "render/json_parts.h"
 
 namespace sidetrack::manifest {
 namespace {
@@ -45,16 +46,14 @@ std::string base64(std::string_view bytes) {
   return text;
 }
 
-using Json = nlohmann::ordered_json;
-
 std::string document(const std::string& version, const Json& response) {
-  return Json{{"apiVersion", version}, {"kind", kind_of_review}, {"response", response}}.dump(
-      -1, ' ', false, Json::error_handler_t::replace);
+  return object({{"apiVersion", version}, {"kind", kind_of_review}, {"response", response}})
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-PodTemplate pod_of(const Node& request, Node& object) {
-  const Node* metadata = object.find("metadata");
-  PodTemplate pod{"Pod", text_at(metadata, "name"), text_at(&request, "namespace"), "", 1, &object};
+PodTemplate pod_of(const Node& request, Node& reviewed) {
+  const Node* metadata = reviewed.find("metadata");
+  PodTemplate pod{"Pod", text_at(metadata, "name"), text_at(&request, "namespace"), "", 1, &reviewed};
   if (pod.name.empty()) pod.name = text_at(metadata, "generateName");
   return pod;
 }
@@ -92,30 +91,30 @@ ReviewAnswer review(std::string_view text, const InjectionTemplate& injected, co
     return answer;
   };
   if (!is_about_a_new_pod(*request)) return skip("not_pod_create");
-  Node* object = request->find("object");
-  if (object == nullptr || object->type != Node::Type::mapping) refuse_document("request.object: expected a pod");
+  Node* reviewed = request->find("object");
+  if (reviewed == nullptr || reviewed->type != Node::Type::mapping) refuse_document("request.object: expected a pod");
 
-  const PodTemplate pod = pod_of(*request, *object);
+  const PodTemplate pod = pod_of(*request, *reviewed);
   answer.pod = title(pod);
   try {
     const Injected result = inject(pod, injected, helm);
     if (!result.init.not_injected.empty()) return skip(result.init.reason);
     // The order of keys, which the API server has changed since it was injected, is no change.
-    const auto steps = result.changed ? patch(result.before, *object) : std::string(no_patch);
+    const auto steps = result.changed ? patch(result.before, *reviewed) : std::string(no_patch);
     if (!steps)
       throw Error(ExitCode::usage, fmt::format("{}: its patch has more than {} bytes: expected no pod that large",
                                                answer.pod, largest_patch));
     answer.verdict = *steps == no_patch ? Verdict::unchanged : Verdict::injected;
-    Json response{{"uid", uid}, {"allowed", true}};
-    if (*steps != no_patch) response.update({{"patchType", "JSONPatch"}, {"patch", base64(*steps)}});
+    Json response = object({{"uid", uid}, {"allowed", true}});
+    if (*steps != no_patch) response.update(object({{"patchType", "JSONPatch"}, {"patch", base64(*steps)}}));
     if (!result.init.warnings.empty()) response["warnings"] = result.init.warnings;  // which kubectl prints
     answer.document = document(version, response);
   } catch (const Error& error) {
     answer.verdict = Verdict::refused;
     answer.reason = text_with_hint(error);
     constexpr int bad_request = 400;  // of 422 (Invalid), kubectl shows the message of no webhook
-    const Json status{{"code", bad_request}, {"reason", "BadRequest"}, {"message", answer.reason}};
-    answer.document = document(version, {{"uid", uid}, {"allowed", false}, {"status", status}});
+    const Json status = object({{"code", bad_request}, {"reason", "BadRequest"}, {"message", answer.reason}});
+    answer.document = document(version, object({{"uid", uid}, {"allowed", false}, {"status", status}}));
   }
   return answer;
 }
