@@ -217,8 +217,9 @@ class RuleMaker {
     return true;
   }
   bool extension(const NftStatement& statement) {
-    ++made_.extensions;
     const bool is_target = statement.text(0) == "target";
+    if (!is_target && statement.text(1) == "comment") return true;  // holds of any packet
+    ++made_.extensions;
     words(is_target ? text_target : text_condition,
           fmt::format("-{} {} [options that nft does not print]", is_target ? 'j' : 'm', statement.text(1)));
     return true;
@@ -239,6 +240,11 @@ class RuleMaker {
       bytes_.u32(NFTA_FIB_FLAGS, key.key);
       bytes_.u32(NFTA_FIB_DREG, number);
       bytes_.add("fib");
+    } else if (key.of == Value::Of::unknown) {
+      bytes_.u32(NFTA_NG_DREG, number);
+      bytes_.u32(NFTA_NG_MODULUS, key.key);
+      bytes_.u32(NFTA_NG_TYPE, key.offset);
+      bytes_.add("numgen");
     } else {
       const bool meta = key.of == Value::Of::meta;
       bytes_.u32(meta ? int{NFTA_META_KEY} : int{NFTA_CT_KEY}, key.key);
@@ -441,7 +447,9 @@ class RuleMaker {
   bool look_up_value(const NftNode& value, const NftStatement& statement) {
     if (value.word != "map" || value.parts.size() != 2) return false;
     const auto keys = keys_of(value.parts[0]);
-    return keys && look_up(*keys, value.parts[1], false, false, statement);
+    const bool is_known =
+        keys && std::ranges::none_of(*keys, [](const LoadedKey& key) { return key.of == Value::Of::unknown; });
+    return is_known && look_up(*keys, value.parts[1], false, false, statement);
   }
 
   // ---- What changes packets.
@@ -514,7 +522,8 @@ class RuleMaker {
     if (statement.parts.empty()) return false;
     const NatStatement& nat = *std::ranges::find(known_nat, statement.word, &NatStatement::name);
     const bool has_address = nat.expression == "nat";
-    const NftNode& to = statement.parts[0];
+    NftNode to = statement.parts[0];
+    if (!has_address && read_number<std::uint16_t>(to.word)) to.word.insert(0, ":");  // redirect to 15001
     std::optional<AddressRange> addresses;
     std::optional<PortRange> ports;
     const bool looks_up = look_up_value(to, statement);

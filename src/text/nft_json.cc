@@ -76,6 +76,7 @@ NftNode with_list(NftNode node, const json& object, const char* key) {
 
 // {"payload": {"protocol": "tcp", "field": "dport"}}
 NftNode node_of(std::string_view word, const json& value) {
+  if (word == "numgen") return with_members(word, value, {"mode", "mod", "offset"});
   if (word == "prefix" || word == "range") {
     const NftNode ends = word == "range" ? with_elements(word, value) : with_members(word, value, {"addr", "len"});
     return NftNode(ends.text(0) + (word == "range" ? "-" : "/") + ends.text(1));
@@ -239,19 +240,26 @@ class JsonReader {
  public:
   std::vector<NftTable> read(const json& document, const std::string& source) && {
     const auto objects = document.find("nftables");
-    if (objects == document.end() || !objects->is_array()) return {};
+    if (objects == document.end() || !objects->is_array()) refuse("the JSON of nft: 'nftables' is no list of objects");
     for (const json& object : *objects) {
-      if (object.is_object() && object.size() == 1 && object.front().is_object())
-        take(object.begin().key(), object.front(), source);
+      if (!object.is_object() || object.size() != 1 || !object.front().is_object()) refuse_object(object);
+      take(object.begin().key(), object.front(), source);
     }
     return std::move(tables_);
   }
 
  private:
+  [[noreturn]] static void refuse(const std::string& what) { throw Error(ExitCode::usage, what, ask_for_json); }
+  [[noreturn]] static void refuse_object(const json& object) {
+    refuse(fmt::format("the JSON of nft: '{}' is no table, chain, rule or set",
+                       excerpt(object.dump(-1, ' ', false, json::error_handler_t::replace))));
+  }
+
   void take(const std::string& kind, const json& object, const std::string& source) {
+    if (kind == "metainfo") return;
     const auto family = nft::family_named(text_in(object, "family"));
     const std::string name = text_in(object, "name");
-    if (!family) return;  // "metainfo"
+    if (!family) return refuse_object({{kind, object}});
     NftTable& table = in_table({*family, kind == "table" ? name : text_in(object, "table")}, source);
     if (kind == "table") {
       table.dormant = has_flag(object, "dormant");
@@ -260,7 +268,8 @@ class JsonReader {
       table.chains.push_back(chain_of(object, name));
     } else if (kind == "rule") {
       const auto chain = std::ranges::find(table.chains, text_in(object, "chain"), &NftChain::name);
-      if (chain != table.chains.end()) chain->rules.push_back(rule_of(object));
+      if (chain == table.chains.end()) refuse_object({{kind, object}});
+      chain->rules.push_back(rule_of(object));
     } else if (kind == "set" || kind == "map" || kind == "meter") {
       NftSet& set = table.sets.emplace_back();
       set.name = name;

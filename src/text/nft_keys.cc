@@ -150,6 +150,14 @@ std::optional<LoadedKey> tuple_of(const NftNode& key) {
   return LoadedKey{Value::Of::tuple, found->number, direction, found->size, found->type};
 }
 
+// numgen random mod 2; of another one with an offset nothing is known
+std::optional<LoadedKey> numgen_of(const NftNode& key) {
+  const auto modulus = read_number<std::uint32_t>(key.text(1));
+  if (!modulus || (!key.text(2).empty() && key.text(2) != "0")) return {};
+  const std::uint32_t mode = key.text(0) == "random" ? NFT_NG_RANDOM : NFT_NG_INCREMENTAL;
+  return LoadedKey{Value::Of::unknown, *modulus, mode, 4, ValueType::number, true};
+}
+
 // "lo", "et*"
 Bounds name_bounds(std::string name) {
   const bool is_start = name.ends_with('*') && !name.ends_with("\\*");
@@ -167,6 +175,7 @@ Bounds name_bounds(std::string name) {
 std::optional<LoadedKey> key_of(const NftNode& key) {
   if (key.word == "payload") return payload_of(key.text(0), key.text(1));
   if (key.word == "fib") return fib_of(key);
+  if (key.word == "numgen") return numgen_of(key);
   const bool of_packet = key.word == "meta";
   if (key.word == "ct" && !key.text(1).empty()) return tuple_of(key);
   const auto* loaded = std::ranges::find_if(

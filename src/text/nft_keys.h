@@ -31,9 +31,9 @@ enum class ValueType : std::uint8_t {
 
 // A field, and how the kernel loads it.
 struct LoadedKey {
-  nft::Value::Of of = nft::Value::Of::meta;  // meta, ct, tuple, payload or fib
-  std::uint32_t key = 0;                     // as nft::Value has it
-  std::uint32_t offset = 0;                  // of a payload or a tuple
+  nft::Value::Of of = nft::Value::Of::meta;  // meta, ct, tuple, payload, fib, or unknown: of numgen
+  std::uint32_t key = 0;                     // as nft::Value has it; of numgen, its modulus
+  std::uint32_t offset = 0;                  // of a payload or a tuple; of numgen, NFT_NG_RANDOM or …_INCREMENTAL
   std::uint32_t size = 0;
   ValueType type = ValueType::number;
   bool host_order = false;

@@ -365,13 +365,14 @@ class StatementReader {
     return node("xt", {next(), next()});
   }
 
-  // dnat ip to 10.0.0.1:80 random,persistent; redirect to :15001; tproxy to :15006
+  // dnat ip to 10.0.0.1:80 random,persistent; dnat 10.0.0.1; redirect to :15001; tproxy to :15006
   Read nat() {
     const std::string word = tokens_[at_++].text;
     if (!accept("ip")) accept("ip6");
     const bool is_network = accept("prefix");
-    const bool has_destination = accept("to");
-    if (!has_destination && word != "redirect" && word != "masquerade") return {};
+    const bool may_lack = word == "redirect" || word == "masquerade";
+    const bool has_destination = accept("to") || !may_lack;
+    if (ends() && !may_lack) return {};
     const bool is_plain = text() != ":" && text().find_first_of(".:[") != std::string_view::npos;  // nothing looked up
     accept(":");
     Read made = node(word, {!has_destination ? NftNode() : is_plain ? next() : value()});
@@ -462,7 +463,10 @@ class StatementReader {
     if (word.word == "meta") return taken("meta", 2, {second});
     if (word.word == "socket") return taken("socket", second.word == "cgroupv2" ? 4 : 2, {second});
     if (is_one_of(word.word, headers) && second.word != "option") return taken("payload", 2, {word, second});
-    if (word.word == "numgen") return taken("numgen", text(4) == "offset" ? 6 : 4);
+    if (word.word == "numgen") {  // numgen random mod 2 offset 5
+      const bool has_offset = text(4) == "offset";
+      return taken("numgen", has_offset ? 6 : 4, {second, NftNode(text(3)), NftNode(has_offset ? text(5) : "0")});
+    }
     if (word.word == "ct") {
       const bool has_direction = second.word == "original" || second.word == "reply";
       if (!has_direction) return taken("ct", 2, {second});

@@ -32,7 +32,12 @@ bool begins_with_ports(Protocol protocol) {
 }
 
 // Whether packets see changed by the target of a rule, where it goes on, what the match is about.
-bool changes(const Target& target, const Match& match) { return (changes(target) & reads(match)) != 0; }
+bool changes(const Target& target, const Match& match) {
+  const auto* set = std::get_if<SetMark>(&target);
+  const auto* mark = std::get_if<MarkMatch>(&match);
+  if (set != nullptr && mark != nullptr) return ((set->mask | set->mark) & mark->mask) != 0;
+  return (changes(target) & reads(match)) != 0;
+}
 
 class Reader {
  public:
@@ -480,6 +485,15 @@ class Reader {
     return count == value.modulus;
   }
 
+  // Says in full what is unknown about a value within few elements of an anonymous set.
+  void unknown_within(const std::vector<Value>& values, const std::vector<Bounds>& bounds, bool negated,
+                      const std::string& set, const std::string& otherwise) {
+    constexpr std::size_t few = 16;
+    const bool is_short = set.starts_with("__set") && values.size() == 1 && bounds.size() <= few;
+    if (!is_short) return unknown(fmt::format("{} {}@{}", words_of(values), otherwise, set));
+    unknown_test(values.front().words, test_words(values.front(), bounds, negated, families_, protocol()));
+  }
+
   void membership(const KernelSet& set, const std::vector<Value>& values, bool negated, const RawExpression& e) {
     if (set.any_other) return negated ? end_never(e.words()) : void();
     if (set.elements.empty()) return negated ? void() : end_never("@" + e.text(NFTA_LOOKUP_SET) + " is empty");
@@ -488,11 +502,7 @@ class Reader {
     for (const KernelElement& element : set.elements) bounds.emplace_back(element.first, element.last);
     const auto ways = within(values, bounds, negated);
     if (ways) return match(*ways);
-    constexpr std::size_t few = 16;
-    const bool is_anonymous = e.text(NFTA_LOOKUP_SET).starts_with("__set");
-    if (is_anonymous && values.size() == 1 && bounds.size() <= few)
-      return unknown_test(values.front().words, test_words(values.front(), bounds, negated, families_, protocol()));
-    unknown(fmt::format("{} {}@{}", words_of(values), negated ? "!= " : "", e.text(NFTA_LOOKUP_SET)));
+    unknown_within(values, bounds, negated, e.text(NFTA_LOOKUP_SET), negated ? "!= " : "");
   }
 
   // tcp dport vmap { 22 : accept, 80 : jump web }: a rule for each element.
@@ -510,7 +520,7 @@ class Reader {
     if (!clear || set.elements.size() > most_rules || tproxy_) {
       return opaque("vmap @" + e.text(NFTA_LOOKUP_SET));
     }
-    const bool is_whole = !any_comes_back && has_all(set, values);
+    const bool is_whole = (!any_comes_back || set.elements.size() == 1) && has_all(set, values);
     const auto start_again = [this, branches = branches_, families = families_, may_be_arp = may_be_arp_] {
       branches_ = branches;
       families_ = families;
@@ -525,9 +535,7 @@ class Reader {
       if (ways) {
         match(*ways);
       } else if (!is_whole || &element != &set.elements.back()) {
-        std::string what;
-        for (const Value& value : values) what += (what.empty() ? "" : " . ") + words(value);
-        unknown(fmt::format("{} in @{}", what, e.text(NFTA_LOOKUP_SET)));
+        unknown_within(values, bounds, false, e.text(NFTA_LOOKUP_SET), "in ");
       }
       emit(target_of(element.verdict, element.chain));
       if (!done_) continue;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "model/error.h"
 #include "rule/iptables.h"
 #include "text/read_texts.h"
 #include "unit/error_text.h"
@@ -118,6 +119,21 @@ TEST(NftText, KeepsWhatItDoesNotUnderstand) {
   EXPECT_EQ(rule("jhash ip saddr mod 2 seed 0x1 vmap { 0 : accept, 1 : jump d }").size(), 2U);
   EXPECT_THAT(rule("tcp dport @nowhere accept"), ElementsAre("-A c -p tcp tcp dport @nowhere -j ACCEPT"));
   EXPECT_THAT(rule("tcp dport accept"), Not(IsEmpty()));
+}
+
+TEST(NftText, KnowsThatOneOfAllNumbersIsMet) {
+  EXPECT_THAT(rule("numgen random mod 1 vmap { 0 : goto d }"), ElementsAre("-A c -g d"));
+  EXPECT_THAT(rule("numgen inc mod 1 vmap { 0 : jump d }"), ElementsAre("-A c -j d"));
+  EXPECT_THAT(rule("numgen random mod 2 vmap { 0 : goto d, 1 : goto e }"),
+              ElementsAre("-A c numgen random mod 2 0 -g d", "-A c -g e"));
+  EXPECT_THAT(rule("numgen random mod 3 vmap { 0 : goto d, 1 : goto e }"),
+              ElementsAre("-A c numgen random mod 3 0 -g d", "-A c numgen random mod 3 1 -g e"));
+  EXPECT_THAT(rule("numgen random mod 2 offset 5 vmap { 5 : goto d }"), Not(Contains("-A c -g d")));
+}
+
+TEST(NftText, ReadsDestinationsWithoutTheirTo) {
+  EXPECT_THAT(rule("dnat 192.168.26.100:22"), ElementsAre("-A c -j DNAT --to-destination 192.168.26.100:22"));
+  EXPECT_THAT(rule("redirect to 26"), ElementsAre("-A c -j REDIRECT --to-ports 26"));
 }
 
 TEST(NftText, KeepsRangesOfTextsTogether) {
@@ -409,6 +425,14 @@ TEST(NftText, ReadsJson) {
   EXPECT_THAT(notes_of_nft({flags}), HasSubstr("file1:2: the flags of the table inet t are missing"));
 }
 
+TEST(NftText, RefusesJsonThatIsNotOfNft) {
+  for (const std::string_view objects :
+       {"3", "{}", "[5]", R"([{"chain": 5}])", R"([{"rule": {}}])", R"([{"table": {"family": "ipx", "name": "t"}}])",
+        R"([{"rule": {"family": "ip", "table": "t", "chain": "none", "expr": []}}])"}) {
+    EXPECT_THROW(static_cast<void>(rules_of_nft({fmt::format("{{\"nftables\": {}}}", objects)})), Error) << objects;
+  }
+}
+
 // nft 1.0.6 does not print the flag "dynamic" in JSON, and older ones do not in text.
 TEST(NftText, KnowsNothingOfSetsThatRulesFill) {
   for (const std::string_view change : {"add", "update", "delete"}) {
@@ -449,6 +473,10 @@ TEST(NftText, WritesWhatItDoesNotUnderstandOfJsonAsNft) {
   };
   EXPECT_EQ(written(R"({"match": {"op": "==", "left": {"payload": {"protocol": "ip", "field": "ttl"}}, "right": 5}})"),
             "ip ttl 5");
+  EXPECT_EQ(written(R"({"xt": {"type": "match", "name": "comment"}}, {"drop": null})"), "-j DROP");
+  EXPECT_EQ(written(R"({"vmap": {"key": {"numgen": {"mode": "random", "mod": 1, "offset": 0}},
+                       "data": {"set": [[0, {"drop": null}]]}}})"),
+            "-j DROP");
   EXPECT_EQ(written(R"({"match": {"op": "!=", "left": {"meta": {"key": "length"}}, "right": {"range": [1, 9]}}})"),
             "meta length != 1-9");
   EXPECT_EQ(written(R"({"match": {"op": "in", "left": {"ct": {"key": "helper"}}, "right": ["ftp", "sip"]}})"),
