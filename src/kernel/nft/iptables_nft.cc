@@ -37,13 +37,12 @@ std::optional<IptablesTable> iptables_table_of(const TableKey& key) {
 
 // ---- Reading.
 
-LiveChain read_chain(const KernelTable& table, const KernelChain& chain, const IptablesTable& place,
-                     const CgroupPaths& cgroups) {
+LiveChain read_chain(const KernelTable& table, const KernelChain& chain, const IptablesTable& place, Reading& reading) {
   LiveChain live{place.family, place.table, chain.name, false, {}, chain.policy, {}, {}};
   live.hook = chain.hook;
   live.table_name = text(table.key);
   live.dormant = (table.flags & NFT_TABLE_F_DORMANT) != 0;
-  const RuleContext context{place.family, place.table, live.name, {}, table.sets, false, false, &cgroups};
+  const RuleContext context{place.family, place.table, live.name, {}, table.sets, false, false, &reading};
   for (const KernelRule& rule : chain.rules) {
     for (LiveRule& made : read_rule(rule, context)) {
       made.rule = in_iptables_order(std::move(made.rule));
@@ -213,14 +212,14 @@ bool is_of_iptables(const TableKey& table) { return iptables_table_of(table).has
 
 Live iptables_live(const Dump& seen, const KnownSets& sets, const MeshRules& mesh) {
   Live live{BackendKind::iptables_nft, {}, seen.generation, {}};
-  const CgroupPaths cgroups;
+  Reading reading;
   std::vector<LiveChain> others;
   for (const KernelTable& table : seen.tables) {
     const auto place = iptables_table_of(table.key);
     if (!place) continue;
     live.tables.push_back(live_table(table));
     std::vector<LiveChain>& to = is_written(place->table) ? live.chains : others;
-    for (const KernelChain& chain : table.chains) to.push_back(read_chain(table, chain, *place, cgroups));
+    for (const KernelChain& chain : table.chains) to.push_back(read_chain(table, chain, *place, reading));
   }
   std::ranges::move(others, std::back_inserter(live.chains));
   name_sets(live.chains, sets);

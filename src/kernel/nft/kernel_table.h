@@ -12,9 +12,10 @@
 #include "kernel/nft/native.h"
 #include "rule/live.h"
 #include "rule/mesh_rules.h"
-#include "system/cgroup.h"
 
 namespace sidetrack::nft {
+
+struct Reading;
 
 struct KernelRule {
   std::uint64_t handle = 0;
@@ -61,8 +62,7 @@ struct KernelTable {
 
 // The chains of a native table that is ours, as the rules of iptables that they stand for; what the mesh does not know
 // is another program's.
-[[nodiscard]] std::vector<LiveChain> rules_of(const KernelTable& table, const CgroupPaths& cgroups,
-                                              const MeshRules& mesh);
+[[nodiscard]] std::vector<LiveChain> rules_of(const KernelTable& table, Reading& reading, const MeshRules& mesh);
 
 [[nodiscard]] LiveTable live_table(const KernelTable& table);
 

@@ -108,7 +108,7 @@ Families families_of(const TableKey& table) {
 }
 
 // The chains of a native table that is not ours, under the names that they have there.
-std::vector<LiveChain> foreign_rules_of(const KernelTable& table, const CgroupPaths& cgroups) {
+std::vector<LiveChain> foreign_rules_of(const KernelTable& table, Reading& reading) {
   std::vector<LiveChain> chains;
   for (const KernelChain& chain : table.chains) {
     const RuleContext context{families_of(table.key),
@@ -118,7 +118,7 @@ std::vector<LiveChain> foreign_rules_of(const KernelTable& table, const CgroupPa
                               table.sets,
                               true,
                               is_of_frames(table.key),
-                              &cgroups,
+                              &reading,
                               table.key.family == NFPROTO_NETDEV};
     LiveChain live = read_chain(table, chain, context);
     join_tproxy(live.rules);
@@ -180,13 +180,13 @@ void add(Transaction& transaction, const TableKey& key, const NativeTable& table
 
 }  // namespace
 
-std::vector<LiveChain> rules_of(const KernelTable& table, const CgroupPaths& cgroups, const MeshRules& mesh) {
+std::vector<LiveChain> rules_of(const KernelTable& table, Reading& reading, const MeshRules& mesh) {
   std::vector<LiveChain> chains;
   for (const KernelChain& chain : table.chains) {
     const Table in = table_of(table, chain.name);
     std::string name = model_chain(table, chain, in);
     if (is_sidetracks(table) && chain.hook != builtin_hook(in, name)) name = chain.name;
-    const RuleContext context{Families::both(), in, name, prefix_of(table, in), table.sets, true, false, &cgroups};
+    const RuleContext context{Families::both(), in, name, prefix_of(table, in), table.sets, true, false, &reading};
     LiveChain& live = chains.emplace_back(read_chain(table, chain, context));
     live.ours = is_known(table, chain, in, mesh);
     for (LiveRule& rule : live.rules) rule.ours = live.ours && (!is_sidetracks(table) || has_rule(mesh, rule.rule));
@@ -241,13 +241,13 @@ bool is_native(const TableKey& table) { return of_pods(table) && !is_of_iptables
 
 Live native_live(const Dump& seen, const MeshRules& mesh) {
   Live live{BackendKind::nftables, {}, seen.generation, {}};
-  const CgroupPaths cgroups;
+  Reading reading;
   for (const KernelTable& table : seen.tables) {
     if (!is_native(table.key)) continue;
     const bool own = is_own_table(table.key, mesh);
     if (own) live.own_tables.push_back(text(table.key));
     live.tables.push_back(live_table(table));
-    std::ranges::move(own ? rules_of(table, cgroups, mesh) : foreign_rules_of(table, cgroups),
+    std::ranges::move(own ? rules_of(table, reading, mesh) : foreign_rules_of(table, reading),
                       std::back_inserter(live.chains));
   }
   return live;

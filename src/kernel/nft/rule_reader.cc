@@ -23,8 +23,9 @@
 namespace sidetrack::nft {
 namespace {
 
-constexpr std::size_t most_rules = 1024;       // that one rule of the kernel may become
-constexpr std::size_t most_values = 1U << 20;  // in the lists of their matches, if they are several
+constexpr std::size_t most_rules = 1024;         // that one rule of the kernel may become, by several conditions
+constexpr std::size_t most_elements = 1U << 14;  // and by one that looks up elements of a set or a map
+constexpr std::size_t most_values = 1U << 20;    // in the lists of their matches, if they are several
 
 bool begins_with_ports(Protocol protocol) {
   constexpr std::uint8_t with[] = {6, 17, 33, 132, 136};  // tcp, udp, dccp, sctp, udplite: ports stand first
@@ -46,6 +47,7 @@ class Reader {
         context_(context),
         families_(context.families),
         may_be_arp_(context.device),
+        most_(context.reading != nullptr ? std::min(most_elements, 1 + context.reading->more_rules) : most_elements),
         expressions_(expressions_of(rule.expressions)) {}
 
   std::vector<LiveRule> read() && {
@@ -53,6 +55,8 @@ class Reader {
     if (tproxy_ && !done_) decide(UnknownTarget{fmt::format("tproxy to :{} without accept", tproxy_->port)});
     if (!done_ && made_.empty()) emit(NonTerminating{});
     made_.front().counters = counters_;
+    if (context_.reading != nullptr)
+      context_.reading->more_rules -= std::min(made_.size() - 1, context_.reading->more_rules);
     return std::move(made_);
   }
 
@@ -97,7 +101,7 @@ class Reader {
   // A rule for each way in which all matches so far can hold. Where they become too many, nothing is known of the rest.
   void emit(const Target& target) {
     made_values_ += branches_.size() * values_of(branches_);
-    if (made_.size() + branches_.size() > most_rules || (!made_.empty() && made_values_ > most_values)) {
+    if (made_.size() + branches_.size() > most_ || (!made_.empty() && made_values_ > most_values)) {
       branches_ = {{UnknownMatch{"a rule of too many parts"}}};
       families_ = context_.families;
       emit_each(UnknownTarget{"a rule of too many parts"});
@@ -140,7 +144,8 @@ class Reader {
   void match(const Alternatives& ways) {
     if (tproxy_) return opaque("a match after tproxy");
     const std::size_t count = branches_.size() * ways.size();
-    if (count > most_rules || (count > 1 && count * std::max(values_of(branches_), values_of(ways)) > most_values))
+    const std::size_t most = branches_.size() == 1 ? most_ : std::min(most_, most_rules);
+    if (count > most || (count > 1 && count * std::max(values_of(branches_), values_of(ways)) > most_values))
       return unknown("a condition of too many parts");
     std::vector<Branch> longer;
     const bool few = count <= 32;  // they cannot become too many: no copy is kept
@@ -152,7 +157,7 @@ class Reader {
         std::ranges::move(grown, std::back_inserter(longer));
       }
     }
-    if (longer.size() > most_rules) return unknown("a condition of too many parts");
+    if (longer.size() > most) return unknown("a condition of too many parts");
     branches_ = std::move(longer);
     if (branches_.empty()) end_never("a condition that never holds");
   }
@@ -384,7 +389,8 @@ class Reader {
   // The ways in which the values, as one key, lie within the bounds; nothing if that is not known.
   std::optional<Alternatives> within(const std::vector<Value>& values, const std::vector<Bounds>& bounds,
                                      bool negated) {
-    const DecodeContext context{families_, context_.native, context_.cgroups};
+    const DecodeContext context{families_, context_.native,
+                                context_.reading != nullptr ? &context_.reading->cgroups : nullptr};
     if (values.size() == 1) {
       for (const Bounds& each : bounds) {
         if (each.first.size() != values.front().size || each.second.size() != values.front().size) return std::nullopt;
@@ -400,11 +406,11 @@ class Reader {
       if (values.front().is_meta(NFT_META_L4PROTO)) may_be_arp_ = false;
       return condition(values.front(), bounds, negated, context);
     }
-    if (values.empty() || negated || bounds.size() > most_rules) return std::nullopt;
+    if (values.empty() || negated || bounds.size() > most_) return std::nullopt;
     Alternatives all;
     for (const Bounds& each : bounds) {
       const auto ways = concatenated(values, each, context);
-      if (!ways || all.size() + ways->size() > most_rules) return std::nullopt;
+      if (!ways || all.size() + ways->size() > most_) return std::nullopt;
       std::ranges::copy(*ways, std::back_inserter(all));
     }
     return all;
@@ -517,9 +523,9 @@ class Reader {
     });
     // Where a chain that was jumped to returns, the rules of the other elements must not match.
     const bool clear = !any_comes_back || (!changeable && !set.any_other && next_ == expressions_.size());
-    if (!clear || set.elements.size() > most_rules || tproxy_) {
-      return opaque("vmap @" + e.text(NFTA_LOOKUP_SET));
-    }
+    const bool are_many = branches_.size() * set.elements.size() > most_;
+    if (!clear || are_many || tproxy_)
+      return opaque(fmt::format("vmap @{}{}", e.text(NFTA_LOOKUP_SET), are_many ? ": too many elements" : ""));
     const bool is_whole = (!any_comes_back || set.elements.size() == 1) && has_all(set, values);
     const auto start_again = [this, branches = branches_, families = families_, may_be_arp = may_be_arp_] {
       branches_ = branches;
@@ -845,6 +851,7 @@ class Reader {
   const RuleContext& context_;
   Families families_;
   bool may_be_arp_;
+  const std::size_t most_;  // rules that this one may become
   std::vector<RawExpression> expressions_;
   std::size_t next_ = 0;
   Registers registers_;

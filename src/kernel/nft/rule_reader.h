@@ -21,6 +21,14 @@ enum TextAttribute : std::uint8_t {
   text_end,     // after which nothing is known of the rule
 };
 
+// What all rules that are read together have in common.
+struct Reading {
+  CgroupPaths cgroups;
+  // How many more rules of the model those of the kernel may become that are several. Each takes a kilobyte, and a map
+  // of thousands may be looked up by as many rules.
+  std::size_t more_rules = 1U << 17;
+};
+
 // Where a rule stands, in the words of the model.
 struct RuleContext {
   Families families;  // of the table; a rule that asks for one is for that one alone
@@ -30,8 +38,8 @@ struct RuleContext {
   const std::map<std::string, KernelSet>& sets;
   bool native = true;   // false in a table of iptables
   bool frames = false;  // of a table of family arp or bridge: the packet is one of Ethernet, which the model has not
-  const CgroupPaths* cgroups = nullptr;  // nullptr: none has a path
-  bool device = false;                   // of a table of family netdev: frames of ARP come there, too
+  Reading* reading = nullptr;  // not owned; nullptr: no group has a path
+  bool device = false;         // of a table of family netdev: frames of ARP come there, too
 };
 
 // The rules of iptables that this one stands for, native or of iptables-nft: one, unless it does several things or

@@ -2,6 +2,7 @@
 // What rules look like in nft's words.
 #include <gmock/gmock.h>
 
+#include "kernel/nft/rule_reader.h"
 #include "kernel/nft/script.h"
 #include "kernel/survey.h"
 #include "mesh/istio_rules.h"
@@ -92,7 +93,8 @@ TEST(Native, EveryMatchAndTargetHasItsWords) {
         line += (line.empty() ? "" : " ") + (statement.text == "counter" ? "|" : statement.text);
       text += line + "\n";
     }
-    const std::vector<LiveChain> read = nft::rules_of(nft::stored(table), {}, istio_rules);
+    nft::Reading reading;
+    const std::vector<LiveChain> read = nft::rules_of(nft::stored(table), reading, istio_rules);
     ASSERT_EQ(read.at(0).rules.size(), 1U) << text;
     if (std::holds_alternative<Nat>(target)) continue;  // the kernel adds a flag, by which it is read
     EXPECT_EQ(iptables_words(read[0].rules[0].rule), iptables_words(asked.rules[0]));

@@ -112,7 +112,8 @@ inline std::string lost_in_iptables_nft(const Rule& rule, Family family) {
 inline std::string lost_in_nftables(const Ruleset& wanted) {
   Live live;
   live.backend = BackendKind::nftables;
-  live.chains = nft::rules_of(nft::stored(nft::native(wanted, istio_rules)), {}, istio_rules);
+  nft::Reading reading;
+  live.chains = nft::rules_of(nft::stored(nft::native(wanted, istio_rules)), reading, istio_rules);
   for (LiveChain& chain : live.chains) {
     for (LiveRule& rule : chain.rules) rule.ours = true;
   }

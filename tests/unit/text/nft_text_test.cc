@@ -131,6 +131,24 @@ TEST(NftText, KnowsThatOneOfAllNumbersIsMet) {
   EXPECT_THAT(rule("numgen random mod 2 offset 5 vmap { 5 : goto d }"), Not(Contains("-A c -g d")));
 }
 
+// As kube-proxy looks up all services of a cluster.
+TEST(NftText, KnowsAllElementsOfALargeMap) {
+  const auto looked_up = [](int elements, int rules) {
+    std::string text = "table ip t {\n\tmap m {\n\t\ttype ipv4_addr . inet_service : verdict\n\t\telements = { ";
+    for (int i = 0; i < elements; ++i) text += fmt::format("10.0.{}.{} . 80 : drop, ", i / 256, i % 256);
+    text += "}\n\t}\n\tchain c {\n";
+    for (int i = 0; i < rules; ++i) text += "\t\tip daddr . tcp dport vmap @m\n";
+    return rules_of_nft({text + "\t}\n}\n"});
+  };
+  EXPECT_EQ(looked_up(2000, 1).size(), 2000U);
+  EXPECT_EQ(looked_up(2000, 1).back(), "ip t -A c -p tcp -d 10.0.7.207/32 --dport 80 -j DROP");
+  EXPECT_THAT(looked_up(20000, 1), ElementsAre("ip t -A c -p tcp vmap @m: too many elements"));
+  // All rules together are so many at most, however often a map is looked up.
+  const std::vector<std::string> often = looked_up(1000, 200);
+  EXPECT_LT(often.size(), 140000U);
+  EXPECT_THAT(often.back(), HasSubstr("vmap @m"));
+}
+
 TEST(NftText, ReadsDestinationsWithoutTheirTo) {
   EXPECT_THAT(rule("dnat 192.168.26.100:22"), ElementsAre("-A c -j DNAT --to-destination 192.168.26.100:22"));
   EXPECT_THAT(rule("redirect to 26"), ElementsAre("-A c -j REDIRECT --to-ports 26"));
