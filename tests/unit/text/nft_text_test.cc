@@ -392,6 +392,9 @@ TEST(NftText, ReadsPartsOfAListing) {
   const std::string terse =
       "table ip t {\n\tset s {\n\t\ttype inet_service\n\t}\n\tchain c {\n\t\ttcp dport @s drop\n\t}\n}\n";
   EXPECT_THAT(notes_of_nft({terse}), HasSubstr("taken as empty: the set ip t s"));
+  std::string whole = terse;
+  whole.insert(whole.find("\tchain"), "\tset f {\n\t\ttype inet_service\n\t\telements = { 80 }\n\t}\n");
+  EXPECT_THAT(notes_of_nft({whole}), Not(HasSubstr("taken as empty")));
 }
 
 TEST(NftText, NamesPrioritiesAsTheFamilyHasThem) {
