@@ -55,12 +55,16 @@ bool Cell::checkpoint(const Checkpoint& checkpoint) {
 
 const ChainPath* Cell::path(const BaseChain& base, ChainIndex& chains, const WalkState& packet) {
   const ChainPaths::Place here = paths_.place_of(base, chains, packet, packet_, point_);
-  const auto add = [](auto& all, const auto& one) {
-    if (std::ranges::find(all, one) == all.end()) all.push_back(one);
-  };
-  for (const ChainPaths::Difference& each : here.differences) add(legs_[leg_].differences, each);
+  Leg& leg = legs_[leg_];
+  const auto lacks = [](const auto& all, const auto& one) { return std::ranges::find(all, one) == all.end(); };
+  for (const ChainPaths::Difference& each : here.differences) {
+    if (lacks(leg.differences, each)) leg.differences.push_back(each);
+  }
   if (!here.root) return nullptr;
-  add(legs_[leg_].paths, std::pair(*here.root, here.leaf));
+  if (const std::pair path(*here.root, here.leaf); lacks(leg.paths, path)) {
+    leg.paths.insert(here.leaves > leg.most_leaves ? leg.paths.begin() : leg.paths.end(), path);
+    leg.most_leaves = std::max(leg.most_leaves, here.leaves);
+  }
   return &paths_.path(here.leaf);
 }
 

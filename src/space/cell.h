@@ -20,8 +20,9 @@ namespace sidetrack::space {
 struct Leg {
   States::Number from = States::start;
   Box box{};  // all packets that go from there to the same state,
-  // and have these leaves of the chains on the way, whose rules are not in the box.
+  // and have these leaves of the chains on the way, whose rules are not in the box; first of that with the most.
   std::vector<std::pair<Diagrams::Node, Leaf>> paths;
+  std::size_t most_leaves = 0;
   std::vector<ChainPaths::Difference> differences{};  // of those chains
   std::size_t steps = 0;                              // of the trace, before it
   const Step* left_alone = nullptr;                   // by the last rule of it that does so

@@ -824,6 +824,7 @@ const ChainPaths::Known& ChainPaths::known(const BaseChain& base, ChainIndex& ch
   Known& made = found->second;
   if (!added) return made;
   if (asked.can) made.root = Build(*this, base, chains, packet, asked).run(mark, one_class);
+  if (made.root) made.leaves = diagrams_.leaves(*made.root).size();
   if (pairs != pairs_.end()) made.differences = differences({base, chains}, pairs->second, packet, own_mark);
   return made;
 }
@@ -831,7 +832,7 @@ const ChainPaths::Known& ChainPaths::known(const BaseChain& base, ChainIndex& ch
 ChainPaths::Place ChainPaths::place_of(const BaseChain& base, ChainIndex& chains, const WalkState& packet,
                                        const Packet& asked, const Point& point) {
   const Known& found = known(base, chains, packet, asked.mark);
-  return {found.root, found.root ? diagrams_.at(*found.root, point) : uncovered, found.differences};
+  return {found.root, found.root ? diagrams_.at(*found.root, point) : uncovered, found.differences, found.leaves};
 }
 
 }  // namespace sidetrack::space

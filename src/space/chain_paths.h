@@ -46,7 +46,8 @@ class ChainPaths {
   struct Place {
     std::optional<Diagrams::Node> root;
     Leaf leaf = 0;
-    std::span<const Difference> differences;  // valid as long as this is
+    std::span<const Difference> differences{};  // valid as long as this is
+    std::size_t leaves = 0;                     // of the diagram
   };
   [[nodiscard]] Place place_of(const BaseChain& base, ChainIndex& chains, const WalkState& packet, const Packet& asked,
                                const Point& point);
@@ -127,6 +128,7 @@ class ChainPaths {
   struct Known {
     std::optional<Diagrams::Node> root;
     std::vector<Difference> differences;
+    std::size_t leaves = 0;
   };
   const Known& known(const BaseChain& base, ChainIndex& chains, const WalkState& packet, std::uint32_t own_mark);
   std::vector<Difference> differences(const Chain& one, const std::vector<Pair>& pairs, WalkState packet,
