@@ -144,18 +144,19 @@ ExitCode keep(const CommandLine& line, const Action& action) {
 // ---- status
 
 std::string status_json(const cni::Status& status) {
-  Json document{{"installed", status.problems.empty()}};
-  document["program"] = {{"path", status.program.path},
-                         {"present", status.program.present},
-                         {"version", status.program.version.empty() ? Json() : Json(status.program.version)},
-                         {"same", status.program.same}};
+  Json document = object({{"installed", status.problems.empty()}});
+  document["program"] = object({{"path", status.program.path},
+                                {"present", status.program.present},
+                                {"version", status.program.version.empty() ? Json() : Json(status.program.version)},
+                                {"same", status.program.same}});
   document["configuration"] = nullptr;
   if (const auto& configuration = status.configuration) {
-    document["configuration"] = {{"path", configuration->path},
-                                 {"network", configuration->network},
-                                 {"cni_version", configuration->cni_version},
-                                 {"plugins", configuration->plugins},
-                                 {"entry", configuration->entry.empty() ? Json() : Json::parse(configuration->entry)}};
+    document["configuration"] =
+        object({{"path", configuration->path},
+                {"network", configuration->network},
+                {"cni_version", configuration->cni_version},
+                {"plugins", configuration->plugins},
+                {"entry", configuration->entry.empty() ? Json() : Json::parse(configuration->entry)}});
   }
   document["attached"] = status.attached;
   document["problems"] = status.problems;

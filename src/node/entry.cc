@@ -10,11 +10,10 @@
 #include "node/network_configuration.h"
 #include "node/plugin.h"
 #include "options/flags.h"
+#include "render/json_parts.h"
 
 namespace sidetrack::cni {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 void add_id(Json& entry, const char* key, const std::vector<std::uint32_t>& ids, const char* option) {
   if (ids.empty()) return;
@@ -39,7 +38,8 @@ std::string entry(const CommandLine& line) {
                 "--dataplane: 'ambient': not for a network of Multus, whose pods get a sidecar's rules",
                 "on OpenShift, Istio's own agent programs ambient pods");
   }
-  Json made{{"type", plugin_name}, {"capabilities", {{annotations_capability, true}}}};
+  Json made = object({{"type", plugin_name}});
+  made["capabilities"][annotations_capability] = true;
   add_id(made, "uid", config.proxy_uids, "-u, --proxy-uid");
   add_id(made, "gid", config.proxy_gids, "-g, --proxy-gid");
   add(made, "envoyPort", config.proxy_port, preset.proxy_port);
