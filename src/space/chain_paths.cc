@@ -15,6 +15,9 @@ namespace {
 
 constexpr std::size_t most_views = 64;
 constexpr std::size_t most_paths = 1U << 20;
+constexpr std::size_t most_forks = 1000;  // of a path, one after the other: functions call themselves for each
+constexpr std::size_t deepest = 2000;     // likewise
+constexpr std::size_t most_joined_rules = 1U << 20;  // of paths that were forks, one longer than the other
 
 // Tells whether both do the same to a packet. Rules that capture never do: which one it was is part of the state.
 bool does_alike(const RuleInChain& a, const RuleInChain& b) {
@@ -56,6 +59,17 @@ Leaf ChainPaths::number_of(Path path) {
   return number;
 }
 
+// The last rule may match, and what follows it is asked rule by rule.
+Leaf ChainPaths::number_of_unknown(Path path) {
+  path.kind = Kind::final;
+  path.is_reason = true;
+  path.path.unknown = true;
+  path.path.rules.back().unknown.reset();
+  path.taken = path.passed = 0;
+  path.forks = 0;
+  return number_of(std::move(path));
+}
+
 // Two ways that come to the same end, or of which one comes to none but its last rule, are one path.
 Leaf ChainPaths::number_of_fork(Path path) {
   const Path& taken = paths_[path.taken];
@@ -63,24 +77,29 @@ Leaf ChainPaths::number_of_fork(Path path) {
   const bool has_fork = taken.kind == Kind::fork || passed.kind == Kind::fork;
   const bool is_one_end =
       taken.kind == passed.kind && taken.view == passed.view && taken.path.accepts == passed.path.accepts;
-  if (!has_fork && !taken.path.unknown && !passed.path.unknown && (is_one_end || taken.decides() || passed.decides())) {
+  const bool is_one = !has_fork && !taken.path.unknown && !passed.path.unknown &&
+                      (is_one_end || taken.decides() || passed.decides()) && joined_rules_ < most_joined_rules;
+  path.path.meets_state = path.path.meets_state || taken.path.meets_state || passed.path.meets_state;
+  path.views.clear();
+  if (is_one) {
     const Path& end = taken.decides() ? passed : taken;
     path.kind = end.kind;
     path.view = end.view;
     path.path.accepts = end.path.accepts;
-    path.path.meets_state = path.path.meets_state || taken.path.meets_state || passed.path.meets_state;
     RuleInChain& asked = path.path.rules.back();
     asked.then = taken.path.rules.size();
     asked.otherwise = passed.path.rules.size();
     for (const Path* each : {&taken, &passed})
       path.path.rules.insert(path.path.rules.end(), each->path.rules.begin(), each->path.rules.end());
+    joined_rules_ += path.path.rules.size();
     path.taken = path.passed = 0;
-    path.views.clear();
+    path.forks = 0;
     return number_of(std::move(path));
   }
+  path.forks = 1 + std::max(taken.forks, passed.forks);
+  if (path.forks > most_forks) return number_of_unknown(std::move(path));
   path.kind = Kind::fork;
   path.view = {};
-  path.views.clear();
   std::ranges::set_union(taken.nexts(), passed.nexts(), std::back_inserter(path.views));
   return number_of(std::move(path));
 }
@@ -202,7 +221,9 @@ class ChainPaths::Build {
   Node of_chain(const LiveChain& in, std::size_t from, const View& view) {
     const auto key = std::tuple(&in, from, view);
     if (const auto known = known_.find(key); known != known_.end()) return known->second;
-    if (known_.size() > 4096 + 16 * looked_.rules) can_ = false;
+    if (known_.size() > 4096 + 16 * looked_.rules || depth_ == deepest) can_ = false;
+    if (!can_) return Diagrams::whole(nothing(view, false, Kind::back));
+    ++depth_;
     std::vector<Node> run;
     Node made = Diagrams::whole(nothing(view, false, Kind::back));
     std::size_t i = from;
@@ -218,6 +239,7 @@ class ChainPaths::Build {
     }
     run.push_back(made);
     made = overlaid(run);
+    --depth_;
     known_.emplace(key, made);
     return made;
   }
@@ -304,12 +326,7 @@ class ChainPaths::Build {
     path.changes = true;
     // Other rules of nf_tables' rule ask the same.
     const bool has_more = &entry != &in.rules.back() && entry.handle != 0 && (&entry)[1].handle == entry.handle;
-    if (has_more || way.path.unknown) {
-      path.kind = Kind::final;
-      path.is_reason = true;
-      path.path.unknown = true;
-      return paths_.number_of(std::move(path));
-    }
+    if (has_more || way.path.unknown) return paths_.number_of_unknown(std::move(path));
     path.path.rules.front().unknown = match;
     if (!way.path.rules.empty()) way.path.rules.erase(way.path.rules.begin());  // the rule itself
     path.taken = paths_.number_of(std::move(way));
@@ -475,6 +492,7 @@ class ChainPaths::Build {
   PacketAtHook now_;
   MarkChange mark_;  // of the packet now
   bool can_ = true;
+  std::size_t depth_ = 0;  // of rules that change packets, and of jumps, one after the other
   const Looked& looked_;
   Sets::Id domains_[field_count]{};  // that were asked for
   std::map<std::tuple<const LiveChain*, std::size_t, View>, Node> known_;

@@ -92,6 +92,7 @@ class ChainPaths {
     Leaf taken = 0;           // fork: what follows if it does
     Leaf passed = 0;          // fork: if it does not
     std::vector<View> views;  // fork: of all ends that are `next`, sorted
+    std::size_t forks = 0;    // fork: how many, one after the other
     // Tells whether the last of its rules decides about the packet.
     [[nodiscard]] bool decides() const { return kind == Kind::final && !path.accepts; }
     [[nodiscard]] std::span<const View> nexts() const {
@@ -138,6 +139,7 @@ class ChainPaths {
   [[nodiscard]] bool go_alike(Leaf one, Leaf other, Verdict policy) const;
   Leaf number_of(Path path);
   Leaf number_of_fork(Path path);
+  Leaf number_of_unknown(Path path);
   Leaf joined(Leaf first, Leaf then);
   bool list(Leaf leaf, std::size_t most, ChainPath& listed) const;
 
@@ -148,6 +150,7 @@ class ChainPaths {
   std::map<std::pair<const LiveChain*, Family>, std::vector<Pair>> pairs_;
   std::deque<Path> paths_{1};                             // by leaf; the first is none
   std::unordered_multimap<std::uint64_t, Leaf> numbers_;  // by hash of their rules
+  std::size_t joined_rules_ = 0;                          // of paths that were forks
   Memo joined_;
   std::unordered_map<const Match*, Sets::Id> listed_;
   std::map<std::tuple<const LiveChain*, Family, bool>, Looked> looked_;

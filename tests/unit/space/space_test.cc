@@ -1195,6 +1195,19 @@ TEST(Regions, OfRulesBehindOnesThatAreUnknownTakeNoPacketEach) {
   check(with_unknown_rules(60), random, 500);
 }
 
+// So many that no function may call itself for each.
+TEST(Regions, OfThousandsOfRulesThatMayMark) {
+  Side side = side_of("-m NONE --ip-families ipv4", BackendKind::iptables_legacy);
+  std::vector<std::pair<std::vector<Match>, Target>> rules(20000, {{UnknownMatch{"-m bpf"}}, SetMark{1, 1}});
+  rules.push_back({{MarkMatch{1, 1, false}}, Verdict::drop});
+  rules.insert(rules.begin(), {{ProtocolMatch{Protocol::tcp, false}}, Verdict::drop});
+  side.live.front().chains.push_back(chain(Family::ipv4, Table::filter, "OUTPUT", false, rules));
+  Regions regions({side});
+  Point point = regions.example(regions.ordinary(side.pod, Direction::out, Family::ipv4));
+  point[index(Field::protocol)] = space::tcp;
+  EXPECT_EQ(regions.decision(regions.at(0, point)).ending.kind, Outcome::Kind::dropped);
+}
+
 TEST(Regions, OfChainsThatMayBeJumpedToAndAccept) {
   Side side = side_of("-m NONE --ip-families ipv4", BackendKind::iptables_legacy);
   const Match tcp_alone = ProtocolMatch{Protocol::tcp, false};
