@@ -2,8 +2,6 @@
 #include "node/findings.h"
 
 #include <algorithm>
-#include <iterator>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <utility>

@@ -109,9 +109,7 @@ bool is_known(const ChainPath& path) {
 bool do_alike(const RuleInChain& in_one, const RuleInChain& in_other) {
   const LiveRule* one = in_one.rule;
   const LiveRule* other = in_other.rule;
-  if (in_one.unknown.has_value() != in_other.unknown.has_value() || in_one.then != in_other.then ||
-      in_one.otherwise != in_other.otherwise || in_one.accepts != in_other.accepts)
-    return false;
+  if (in_one.unknown.has_value() != in_other.unknown.has_value() || !in_one.goes_on_as(in_other)) return false;
   if (in_one.unknown && (in_one.unknown != in_other.unknown || one->rule != other->rule)) return false;
   return one->rule.target == other->rule.target && one->ours == other->ours &&
          describe(one->rule).rule == describe(other->rule).rule;

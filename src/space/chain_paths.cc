@@ -26,8 +26,7 @@ bool does_alike(const RuleInChain& a, const RuleInChain& b) {
   const auto unknown_of = [](const RuleInChain& each) {
     return each.unknown ? std::optional(each.rule->rule.matches[*each.unknown]) : std::nullopt;
   };
-  if (a.then != b.then || a.otherwise != b.otherwise || a.accepts != b.accepts || unknown_of(a) != unknown_of(b))
-    return false;
+  if (!a.goes_on_as(b) || unknown_of(a) != unknown_of(b)) return false;
   const auto* jump = std::get_if<Jump>(&one);
   const auto* other_jump = std::get_if<Jump>(&other);
   if (jump != nullptr && other_jump != nullptr) return jump->is_goto == other_jump->is_goto;
@@ -59,7 +58,7 @@ Leaf ChainPaths::number_of(Path path) {
   return number;
 }
 
-// The last rule may match, and what follows it is asked rule by rule.
+// Returns the path for packets of which the last rule may match, and that are asked rule by rule then.
 Leaf ChainPaths::number_of_unknown(Path path) {
   path.kind = Kind::final;
   path.is_reason = true;
@@ -70,7 +69,7 @@ Leaf ChainPaths::number_of_unknown(Path path) {
   return number_of(std::move(path));
 }
 
-// Two ways that come to the same end, or of which one comes to none but its last rule, are one path.
+// Makes one path of two ways that come to the same end, or of which one ends by its last rule.
 Leaf ChainPaths::number_of_fork(Path path) {
   const Path& taken = paths_[path.taken];
   const Path& passed = paths_[path.passed];
@@ -214,7 +213,7 @@ class ChainPaths::Build {
  private:
   // ---- Rules
 
-  // Rules of a path: each way of a fork is listed by itself.
+  // Bounds the rules of a path, in which each way of a fork is listed by itself.
   [[nodiscard]] std::size_t most_listed() const { return 64 + 4 * looked_.rules; }
 
   // All that is done from this rule of the chain on. No path ends by `next`.
@@ -346,7 +345,7 @@ class ChainPaths::Build {
     });
   }
 
-  // Back in the chain that jumped there.
+  // Returns how packets of the path go on in the chain that jumped there.
   Leaf returned(Leaf leaf) {
     Path path = paths_.paths_[leaf];
     if (path.kind == Kind::final) return leaf;

@@ -19,6 +19,8 @@ using nlohmann::json;
 constexpr int deepest_json = 64;
 constexpr const char* ask_for_json = "ask for the output of: nft -j list ruleset";
 
+[[noreturn]] void refuse_json(const std::string& what) { throw Error(ExitCode::usage, what, ask_for_json); }
+
 // One of the strings or numbers that nft always writes; that of a list of one, too.
 std::string text_in(const json& object, const char* key) {
   const auto found = object.find(key);
@@ -240,7 +242,8 @@ class JsonReader {
  public:
   std::vector<NftTable> read(const json& document, const std::string& source) && {
     const auto objects = document.find("nftables");
-    if (objects == document.end() || !objects->is_array()) refuse("the JSON of nft: 'nftables' is no list of objects");
+    if (objects == document.end() || !objects->is_array())
+      refuse_json("the JSON of nft: 'nftables' is no list of objects");
     for (const json& object : *objects) {
       if (!object.is_object() || object.size() != 1 || !object.front().is_object()) refuse_object(object);
       take(object.begin().key(), object.front(), source);
@@ -249,10 +252,9 @@ class JsonReader {
   }
 
  private:
-  [[noreturn]] static void refuse(const std::string& what) { throw Error(ExitCode::usage, what, ask_for_json); }
   [[noreturn]] static void refuse_object(const json& object) {
-    refuse(fmt::format("the JSON of nft: '{}' is no table, chain, rule or set",
-                       excerpt(object.dump(-1, ' ', false, json::error_handler_t::replace))));
+    refuse_json(fmt::format("the JSON of nft: '{}' is no table, chain, rule or set",
+                            excerpt(object.dump(-1, ' ', false, json::error_handler_t::replace))));
   }
 
   void take(const std::string& kind, const json& object, const std::string& source) {
@@ -333,7 +335,6 @@ bool opens_nft_json(std::span<const PastedLine> lines) {
 }
 
 std::vector<NftTable> take_nft_json(std::span<const PastedLine>& lines) {
-  const auto refuse = [&](std::string_view what) { throw Error(ExitCode::usage, std::string(what), ask_for_json); };
   std::string text;
   int depth = 0;
   bool quoted = false;
@@ -348,7 +349,7 @@ std::vector<NftTable> take_nft_json(std::span<const PastedLine>& lines) {
       } else if (c == '"') {
         quoted = !quoted;
       } else if (!quoted && (c == '{' || c == '[')) {
-        if (++depth > deepest_json) refuse(fmt::format("the JSON nests deeper than {} levels", deepest_json));
+        if (++depth > deepest_json) refuse_json(fmt::format("the JSON nests deeper than {} levels", deepest_json));
       } else if (!quoted && (c == '}' || c == ']')) {
         --depth;
       }
@@ -359,11 +360,11 @@ std::vector<NftTable> take_nft_json(std::span<const PastedLine>& lines) {
     at = 0;
     if (depth == 0) break;
   }
-  if (depth > 0) refuse("the JSON of nft has no end: a part of it is missing");
+  if (depth > 0) refuse_json("the JSON of nft has no end: a part of it is missing");
   try {
     return JsonReader().read(json::parse(text), "");
   } catch (const json::exception& error) {
-    throw Error(ExitCode::usage, fmt::format("the JSON of nft: {}", printable(error.what())), ask_for_json);
+    refuse_json(fmt::format("the JSON of nft: {}", printable(error.what())));
   }
 }
 

@@ -286,9 +286,12 @@ class TextsReader {
     nft::Dump dump;
     std::size_t extensions = 0;
     std::vector<std::string> empty_sets;
-    bool has_elements = false;
     const auto has_rules = [](const NftTable& table) {
       return std::ranges::any_of(table.chains, [](const NftChain& chain) { return !chain.rules.empty(); });
+    };
+    const auto has_elements = [](const NftTable& table) {
+      return std::ranges::any_of(table.sets,
+                                 [](const NftSet& set) { return set.elements && !set.elements->parts.empty(); });
     };
     if (!tables_.empty() && std::ranges::none_of(tables_, has_rules))
       read_.notes.emplace_back("no rule is in the tables of nft: nft list ruleset prints all, nft list chains none");
@@ -313,9 +316,6 @@ class TextsReader {
             fmt::format("{}: the flags of the table {} are missing: taken as not dormant; ask for "
                         "the output of: nft list ruleset",
                         table.source, printable(nft::text(table.key))));
-      has_elements = has_elements || std::ranges::any_of(table.sets, [](const NftSet& set) {
-                       return set.elements && !set.elements->parts.empty();
-                     });
       MadeTable made = kernel_table(table);
       extensions += made.extensions;
       for (const auto& [name, set] : made.table.sets) {
@@ -333,7 +333,8 @@ class TextsReader {
       if (leaves_agents) leave_to_agents(each, false);
       if (holds_rules(each)) join(std::move(each));
     }
-    if (has_elements) empty_sets.clear();  // nft -t leaves out those of all sets
+    // nft -t leaves out those of all sets.
+    if (std::ranges::any_of(tables_, has_elements)) empty_sets.clear();
     note(missing, empty_sets, extensions);
   }
 

@@ -124,7 +124,7 @@ void cut(Trace& trace, std::size_t steps) {
   }
 }
 
-// Where the first walk parts from others that end otherwise: first from one, and before that from more.
+// Notes where the first walk parts from others that end otherwise: first from one, and before that from more.
 class Partings {
  public:
   void begin(std::size_t at) {
@@ -143,7 +143,7 @@ class Partings {
   void add_steps(Trace& trace, const std::vector<Fork>& made) const {
     std::vector<std::size_t> steps;
     for (const std::size_t at : before_) {
-      const std::size_t step = made[at].steps - 1;
+      const std::size_t step = made[at].steps - 1;  // of no step, if it was made before the first one
       if (step < trace.steps.size() && trace.steps[step].kind == Step::Kind::unknown) steps.push_back(step);
     }
     trace.decisive.insert(trace.decisive.begin(), steps.begin(), steps.end());

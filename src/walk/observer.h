@@ -46,6 +46,10 @@ struct RuleInChain {
   std::size_t otherwise = 0;
   // If it does, none follows but those: the packet is accepted then, or else left to the policy.
   std::optional<bool> accepts{};
+  // Tells whether as many rules follow, whether the match holds or not.
+  [[nodiscard]] bool goes_on_as(const RuleInChain& other) const {
+    return then == other.then && otherwise == other.otherwise && accepts == other.accepts;
+  }
   friend auto operator<=>(const RuleInChain&, const RuleInChain&) = default;
 };
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "inject/manifest/inject.h"
 #include "inject/manifest/patch.h"

@@ -21,11 +21,11 @@ enum TextAttribute : std::uint8_t {
   text_end,     // after which nothing is known of the rule
 };
 
-// What all rules that are read together have in common.
+// Holds what all rules that are read together have in common.
 struct Reading {
   CgroupPaths cgroups;
-  // How many more rules of the model those of the kernel may become that are several. Each takes a kilobyte, and a map
-  // of thousands may be looked up by as many rules.
+  // Bounds how many more rules of the model those of the kernel become that are several: each takes a kilobyte, and a
+  // map of thousands may be looked up by as many rules.
   std::size_t more_rules = 1U << 17;
 };
 
