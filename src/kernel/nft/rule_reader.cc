@@ -25,6 +25,7 @@ namespace {
 
 constexpr std::size_t most_rules = 1024;         // that one rule of the kernel may become, by several conditions
 constexpr std::size_t most_elements = 1U << 14;  // and by one that looks up elements of a set or a map
+constexpr std::size_t few_rules = 4;             // that it may become when all together are too many
 constexpr std::size_t most_values = 1U << 20;    // in the lists of their matches, if they are several
 
 bool begins_with_ports(Protocol protocol) {
@@ -47,8 +48,12 @@ class Reader {
         context_(context),
         families_(context.families),
         may_be_arp_(context.device),
-        most_(context.reading != nullptr ? std::min(most_elements, 1 + context.reading->more_rules) : most_elements),
+        most_(most_of(context.reading)),
         expressions_(expressions_of(rule.expressions)) {}
+
+  static std::size_t most_of(const Reading* reading) {
+    return reading == nullptr ? most_elements : std::clamp(1 + reading->more_rules, few_rules, most_elements);
+  }
 
   std::vector<LiveRule> read() && {
     while (next_ < expressions_.size() && !done_) take(expressions_[next_++]);
