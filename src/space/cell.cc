@@ -22,9 +22,10 @@ Cell::Cell(const Universe& universe, Sets& sets, Diagrams& diagrams, ChainPaths&
       steps_(steps),
       states_(states),
       target_(target),
-      is_past_target_(target == States::start),
       point_(point),
-      packet_(packet) {
+      packet_(packet),
+      begin_{target == States::start},
+      at_(begin_) {
   const Family family = packet_.destination->family;
   for (std::size_t i = 0; i < field_count; ++i) whole_[i] = diagrams_.domain(i, family);
   for (const Field field : {Field::way, Field::family, Field::state})
@@ -37,8 +38,8 @@ Cell::Cell(const Universe& universe, Sets& sets, Diagrams& diagrams, ChainPaths&
 bool Cell::checkpoint(const Checkpoint& checkpoint) {
   exclude_all();
   const States::Number state = states_.of(checkpoint.state);
-  ++leg_;
-  if (leg_ == legs_.size()) {
+  ++at_.leg;
+  if (at_.leg == legs_.size()) {
     Leg& before = legs_.back();
     const bool left_alone = checkpoint.left_alone && *checkpoint.left_alone >= before.steps;
     if (left_alone) before.left_alone = steps_.of(checkpoint.trace.steps[*checkpoint.left_alone]);
@@ -48,14 +49,15 @@ bool Cell::checkpoint(const Checkpoint& checkpoint) {
     leg.steps = checkpoint.trace.steps.size();
     leg.decided = checkpoint.decided;
   }
-  const bool was_followed = is_past_target_ && diagrams_.at(states_.done(state), point_) == Diagrams::yes;
-  is_past_target_ = is_past_target_ || state == target_;
+  const bool was_followed = at_.is_past_target && diagrams_.at(states_.done(state), point_) == Diagrams::yes;
+  at_.is_past_target = at_.is_past_target || state == target_;
   return !was_followed;
 }
 
 const ChainPath* Cell::path(const BaseChain& base, ChainIndex& chains, const WalkState& packet) {
   const ChainPaths::Place here = paths_.place_of(base, chains, packet, packet_, point_);
-  Leg& leg = legs_[leg_];
+  if (!at_.is_past_target) return here.root ? &paths_.path(here.leaf) : nullptr;
+  Leg& leg = legs_[at_.leg];
   const auto lacks = [](const auto& all, const auto& one) { return std::ranges::find(all, one) == all.end(); };
   for (const ChainPaths::Difference& each : here.differences) {
     if (lacks(leg.differences, each)) leg.differences.push_back(each);
@@ -69,6 +71,7 @@ const ChainPath* Cell::path(const BaseChain& base, ChainIndex& chains, const Wal
 }
 
 void Cell::narrow(const Narrowing& narrowing) {
+  if (!at_.is_past_target) return;
   const std::size_t field = index(narrowing.field);
   Sets::Id& now = box()[field];
   if (is_one(narrowing)) {
@@ -101,11 +104,13 @@ double Cell::left_by(const Narrowings& narrowings) {
 }
 
 void Cell::match(const Match& match, const PacketAtHook& packet) {
+  if (!at_.is_past_target) return;
   for (const Narrowing& each : of(match, packet)) narrow(each);
 }
 
 // The one that leaves most: often what was asked before.
 void Cell::no_match(std::span<const Match* const> failing, const PacketAtHook& packet) {
+  if (!at_.is_past_target) return;
   Narrowings best;
   double most = -1;
   for (const Match* each : failing) {
@@ -126,6 +131,7 @@ void Cell::of_address(Narrowings& result, const Address& value, Sets::Id values)
 }
 
 void Cell::address(const Address& value, std::span<const AddressRange> ranges) {
+  if (!at_.is_past_target) return;
   Narrowings narrowings;
   if (value == packet_.destination || value == packet_.source)
     of_address(narrowings, value, sets_.of(intervals_of(ranges)));

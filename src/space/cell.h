@@ -61,9 +61,10 @@ class Cell : public Observer {
   void mark(std::uint32_t now, std::uint32_t own, std::uint32_t value, std::uint32_t mask) override;
   void begins() override {
     exclude_all();
-    leg_ = 0;
-    is_past_target_ = target_ == States::start;
+    at_ = begin_;
   }
+  void begins_here(bool here) override { begin_ = here ? at_ : Place{target_ == States::start}; }
+  bool wants_checkpoint() override { return at_.is_past_target || ++at_.passed >= states_.depth(target_); }
   bool checkpoint(const Checkpoint& checkpoint) override;
 
  private:
@@ -79,7 +80,7 @@ class Cell : public Observer {
   [[nodiscard]] bool is_one(const Narrowing& narrowing) const {
     return sets_.contains(narrowing.values, point_[index(narrowing.field)]);
   }
-  [[nodiscard]] Box& box() { return legs_[leg_].box; }
+  [[nodiscard]] Box& box() { return legs_[at_.leg].box; }
   void narrow(const Narrowing& narrowing);
   void exclude(std::size_t field);
   void exclude_all();
@@ -95,12 +96,17 @@ class Cell : public Observer {
   KnownSteps& steps_;
   States& states_;
   const States::Number target_;  // it is followed from there on, up to a state where that was done before
-  bool is_past_target_;
   Point point_;
   Packet packet_;
   Box whole_{};  // of each leg, before anything is asked
   std::vector<Leg> legs_;
-  std::size_t leg_ = 0;
+  struct Place {
+    bool is_past_target;       // what is asked before narrows nothing
+    std::uint32_t passed = 0;  // checkpoints before the target
+    std::size_t leg = 0;
+  };
+  Place begin_;
+  Place at_;
   // By field, what is still to be taken from the box of this leg: a set of thousands of intervals is not made anew for
   // each that goes.
   std::array<std::vector<Sets::Id>, field_count> excluded_;

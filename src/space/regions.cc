@@ -358,7 +358,9 @@ void Regions::follow_all(Pod& pod, Node region, const Box& whole) {
       const std::vector<Node> parts = diagrams_.split(open, made.by, made.parts, made.part_of, family_of(sets_, whole));
       const Node before = open;
       for (std::size_t i = 0; i < parts.size(); ++i) {
-        if (made.next[i]) add(*made.next[i], rank + 1, parts[i]);
+        if (!made.next[i]) continue;
+        pod.states.connect(state, *made.next[i]);
+        add(*made.next[i], rank + 1, parts[i]);
       }
       open = diagrams_.without(open, diagrams_.any_of(parts));
       if (open == before) throw std::logic_error("a packet was followed and nothing is known of it");

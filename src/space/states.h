@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -21,20 +22,30 @@ class States {
 
   Number of(std::string_view bytes) {
     if (const auto found = numbers_.find(bytes); found != numbers_.end()) return found->second;
-    numbers_.emplace(bytes, static_cast<Number>(done_.size()));
+    const auto made = static_cast<Number>(all_.size());
+    numbers_.emplace(bytes, made);
     bytes_ += bytes.size() + bytes_of_a_state;
-    done_.push_back(Diagrams::whole(Diagrams::no));
-    return static_cast<Number>(done_.size() - 1);
+    all_.push_back({Diagrams::whole(Diagrams::no), none_before});
+    return made;
   }
   // Packets that were followed from there on: yes, no.
-  Diagrams::Node& done(Number state) { return done_[state]; }
-  [[nodiscard]] std::size_t size() const { return done_.size(); }
+  Diagrams::Node& done(Number state) { return all_[state].done; }
+  // Notes that packets come from the state to the next one.
+  void connect(Number state, Number next) { all_[next].depth = std::min(all_[next].depth, all_[state].depth + 1); }
+  // Returns how many checkpoints a packet comes to at least until it is in that state.
+  [[nodiscard]] std::uint32_t depth(Number state) const { return all_[state].depth; }
+  [[nodiscard]] std::size_t size() const { return all_.size(); }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }  // that they take
 
  private:
+  struct State {
+    Diagrams::Node done;
+    std::uint32_t depth;
+  };
   static constexpr std::size_t bytes_of_a_state = 96;  // beside its own: the table, and what malloc keeps
+  static constexpr std::uint32_t none_before = 1U << 31;
   std::size_t bytes_ = 0;
-  std::deque<Diagrams::Node> done_{Diagrams::whole(Diagrams::no)};
+  std::deque<State> all_{{Diagrams::whole(Diagrams::no), 0}};
   struct Hash : std::hash<std::string_view> {
     using is_transparent = void;
   };

@@ -47,16 +47,12 @@ bool is_broadcast(const PodView& pod, const Address& address, Observer* observer
 }
 
 bool is_own(const PodView& pod, const Address& address, Observer* observer) {
-  std::vector<AddressRange> all;
-  for (const Interface& interface : pod.interfaces) {
-    std::ranges::copy(own_ranges(interface, address.family), std::back_inserter(all));
-  }
-  return contains(all, address, observer);
+  return contains(own_ranges(pod.interfaces, address.family), address, observer);
 }
 
 bool is_own_of(const PodView& pod, const std::string& interface, const Address& address, Observer* observer) {
   const Interface* found = pod.interface(interface);
-  return found != nullptr && contains(own_ranges(*found, address.family), address, observer);
+  return found != nullptr && contains(own_ranges({found, 1}, address.family), address, observer);
 }
 
 std::optional<OwnAddress> own_address(const PodView& pod, Families families) {

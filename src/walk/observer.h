@@ -88,6 +88,10 @@ class Observer {
 
   // A walk begins. Where something is unknown there is more than one, which are alike up to there.
   virtual void begins() = 0;
+  // Those that begin next go on from here (yes), or begin at the start again.
+  virtual void begins_here(bool here) = 0;
+  // False: of the next checkpoint nothing is to be told.
+  virtual bool wants_checkpoint() = 0;
   // False: what becomes of the packet from here on is known, and it need not be followed further.
   virtual bool checkpoint(const Checkpoint& checkpoint) = 0;
 };
@@ -108,6 +112,8 @@ class NullObserver : public Observer {
   void mark() override {}
   void mark(std::uint32_t /*now*/, std::uint32_t /*own*/, std::uint32_t /*value*/, std::uint32_t /*mask*/) override {}
   void begins() override {}
+  void begins_here(bool /*here*/) override {}
+  bool wants_checkpoint() override { return false; }
   bool checkpoint(const Checkpoint& /*checkpoint*/) override { return true; }
 };
 

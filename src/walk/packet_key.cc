@@ -17,7 +17,7 @@ void add(StateKey& key, const Outcome& outcome) {
 }  // namespace
 
 bool PacketWalk::checkpoint(std::optional<Hook> at, const Call* after) {
-  if (observer() == nullptr || context_.forks.any()) return true;
+  if (observer() == nullptr || context_.is_part || context_.forks.any() || !observer()->wants_checkpoint()) return true;
   StateKey key;
   const PacketWalk* asked = this;  // the walk of what is asked about
   while (asked->outer_ != nullptr) asked = asked->outer_;

@@ -57,7 +57,7 @@ const Route* longest(const PodView& pod, std::uint32_t table, const RouteKey& ke
 const Route* longest_within_own(const PodView& pod, const RouteKey& key) {
   const Route* found = longest(pod, local_table, key, [&](const Route& route) {
     return std::ranges::any_of(pod.interfaces, [&](const Interface& interface) {
-      return std::ranges::any_of(own_ranges(interface, route.family()), [&](const AddressRange& own) {
+      return std::ranges::any_of(own_ranges({&interface, 1}, route.family()), [&](const AddressRange& own) {
         return own.contains(route.to.first) && own.prefix_length() < route.to.prefix_length();
       });
     });

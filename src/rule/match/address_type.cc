@@ -96,7 +96,7 @@ class Answers {
     };
     for (const Interface& interface : pod_.interfaces) {
       const bool counts = device_.empty() || device_ == interface.name;
-      for (const AddressRange& own : own_ranges(interface, family_)) note(own, RTN_LOCAL, counts);
+      for (const AddressRange& own : own_ranges({&interface, 1}, family_)) note(own, RTN_LOCAL, counts);
       if (family_ == Family::ipv6) continue;
       for (const AddressRange& last : broadcast_ranges(interface, pod_.first_is_broadcast))
         note(last, RTN_BROADCAST, counts);

@@ -381,6 +381,31 @@ TEST(Space, TranslatedSourcesOfMarkedConnections) {
   }
 }
 
+// An answer that may meet a rule may have marked the connection of a later packet, or not: what becomes of that is
+// known where the rule does not mark it.
+TEST(Space, ConnectionsThatAnAnswerMayHaveMarked) {
+  struct Case {
+    Target target;
+    bool marks;
+  };
+  for (const Case& each : {Case{SetConnmark{5, ~0U}, true}, Case{Verdict::accept, false}}) {
+    Side side = side_of("-m NONE --ip-families ipv4", BackendKind::iptables_legacy);
+    push(side, Table::mangle, "OUTPUT", {UnknownMatch{"-m bpf"}}, each.target);
+    push(side, Table::mangle, "PREROUTING", {PortMatch{End::destination, {{81, 81}}, false}}, SetConnmark{6, ~0U});
+    push(side, Table::filter, "INPUT", {ConnmarkMatch{5, ~0U, false}}, Verdict::drop);
+    Regions regions({side});
+    const Regions::Node root = regions.of(0);
+    const auto ending_at = [&](const Box& box) {
+      return regions.decision(regions.diagrams().at(root, regions.example(box))).ending;
+    };
+    Box later = regions.ordinary(side.pod, Direction::in, Family::ipv4);
+    later[index(Field::state)] = regions.sets().single(1);  // of connection_states
+    EXPECT_EQ(ending_at(later).kind, each.marks ? Outcome::Kind::unknown : Outcome::Kind::lands);
+    Random random(1);
+    check(std::move(side), random, 300);
+  }
+}
+
 // Those of a source that it has already leave untouched.
 TEST(Space, NewSourcesAreSaid) {
   Side side = side_of("-m NONE --ip-families ipv4", BackendKind::iptables_legacy);
