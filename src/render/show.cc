@@ -15,6 +15,7 @@
 #include "mesh/releases.h"
 #include "model/ports.h"
 #include "model/printable.h"
+#include "model/range.h"
 #include "render/layout.h"
 #include "walk/chain_index.h"
 
@@ -155,10 +156,16 @@ class Tree {
     if (!seen_.insert(&chain).second) return;  // it stands above
     note(indent,
          chain.hook ? title : fmt::format("{} [{}]", title, whose(maker_of(live_, chain), mesh_of_chain(chain.name))));
+    std::size_t more = 0;  // parts of rules
     for (std::size_t i = 0; i < chain.rules.size();) {
       std::size_t end = end_of_run(chain.rules, i);
       if (options_.all || end - i <= longest_run) end = i + 1;
-      rules(chain, i, end, indent);
+      if (is_more_of_one(chain, chain.rules[i])) ++more;
+      const std::size_t first = i + 1 - more;
+      for (std::size_t j = i + 1; j < end; ++j) {
+        if (is_more_of_one(chain, chain.rules[j])) ++more;
+      }
+      rules(chain, i, end, {first, end - more}, indent);
       if (const auto* jump = std::get_if<Jump>(&chain.rules[i].rule.target); jump != nullptr)
         follow(chain, *jump, depth);
       i = end;
@@ -166,19 +173,19 @@ class Tree {
   }
 
   // One rule, or a run of rules of one kind.
-  void rules(const LiveChain& chain, std::size_t from, std::size_t to, std::size_t indent) {
+  void rules(const LiveChain& chain, std::size_t from, std::size_t to, Range<std::size_t> numbers, std::size_t indent) {
     const LiveRule& first = chain.rules[from];
     Line line;
     line.kind = Line::Kind::rule;
     line.indent = indent + 2;
-    line.number = fmt::format("{}", from + 1);
+    line.number = fmt::format("{}", numbers.first);
     line.text = short_words(first.rule);
     line.sentence = sentence_of(first);
     if (first.rule.families != families_) {
       line.text = fmt::format("({}) {}", name(first.rule.families.list().front()), line.text);
     }
     if (to - from > 1) {
-      line.number += fmt::format("-{}", to);
+      if (numbers.last > numbers.first) line.number += fmt::format("-{}", numbers.last);
       line.text = fmt::format("{} rules, the first: {}", grouped(to - from), line.text);
     }
     for (std::size_t i = from; i < to; ++i) {

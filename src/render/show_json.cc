@@ -13,7 +13,8 @@ Json chain(const Live& live, const LiveChain& chain) {
   unsigned number = 0;
   Json rules = array_of(chain.rules, [&](const LiveRule& entry) {
     const Reason reason = describe_live(entry);
-    Json made = object({{"number", ++number},
+    if (!is_more_of_one(chain, entry)) ++number;
+    Json made = object({{"number", number},
                         {"families", families_json(entry.rule.families)},
                         {"rule", iptables_words(entry.rule)},
                         {"packets", entry.counters.packets},

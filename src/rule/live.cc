@@ -7,7 +7,9 @@ namespace sidetrack {
 
 bool treat_alike(const LiveChain& a, const LiveChain& b) {
   return a.hook == b.hook && a.policy == b.policy && a.dormant == b.dormant &&
-         std::ranges::equal(a.rules, b.rules, {}, &LiveRule::rule, &LiveRule::rule);
+         std::ranges::equal(a.rules, b.rules, [&](const LiveRule& one, const LiveRule& other) {
+           return one.rule == other.rule && is_more_of_one(a, one) == is_more_of_one(b, other);
+         });
 }
 
 const LiveChain* Live::find(Family family, Table table, std::string_view chain) const {

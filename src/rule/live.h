@@ -26,7 +26,8 @@ struct Counters {
 // A rule as it stands in the kernel. `rule.families` is the one family of its table (both in an inet table).
 //
 // A rule of nf_tables may do several things, or look up what to do in a map: it is then several of these, one after
-// the other, of the same handle, each with all the matches that lead to what it does.
+// the other, of the same handle, each with all the matches that lead to what it does. Those that the part before it has
+// in front, too, are not asked again: they hold, or do not, as they did before that changed the packet.
 struct LiveRule {
   Rule rule;
   Counters counters;
@@ -58,7 +59,13 @@ struct LiveChain {
   [[nodiscard]] bool has_effect() const { return !rules.empty() || policy != Verdict::accept; }
 };
 
-// Tells whether the kernel treats packets alike in both chains: hook, policy and rules are the same.
+// Tells whether the rule, one of the chain's, is one more part of the one before it.
+[[nodiscard]] inline bool is_more_of_one(const LiveChain& chain, const LiveRule& rule) {
+  return &rule != chain.rules.data() && rule.handle != 0 && rule.handle == (&rule)[-1].handle;
+}
+
+// Tells whether the kernel treats packets alike in both chains: hook, policy and rules are the same, and the parts of
+// those.
 [[nodiscard]] bool treat_alike(const LiveChain& a, const LiveChain& b);
 
 // An element of a map of nf_tables leads to a chain: `vmap @MAP`, whether a rule looks it up or not.

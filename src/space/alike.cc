@@ -41,7 +41,9 @@ class SameRules {
     if (!compared_.emplace(&one, &other).second) return true;
     const std::vector<const LiveRule*> rules = rules_of(one);
     // Compares whose rule it is, too, as do_alike() does.
-    const auto is_same = [](const LiveRule* a, const LiveRule* b) { return a->rule == b->rule && a->ours == b->ours; };
+    const auto is_same = [&](const LiveRule* a, const LiveRule* b) {
+      return a->rule == b->rule && a->ours == b->ours && is_more_of_one(one, *a) == is_more_of_one(other, *b);
+    };
     if (one.hook != other.hook || one.policy != other.policy || one.dormant != other.dormant ||
         !std::ranges::equal(rules, rules_of(other), is_same))
       return false;

@@ -324,7 +324,7 @@ class ChainPaths::Build {
     path.path.meets_state = way.path.meets_state;
     path.changes = true;
     // Other rules of nf_tables' rule ask the same.
-    const bool has_more = &entry != &in.rules.back() && entry.handle != 0 && (&entry)[1].handle == entry.handle;
+    const bool has_more = &entry != &in.rules.back() && is_more_of_one(in, (&entry)[1]);
     if (has_more || way.path.unknown) return paths_.number_of_unknown(std::move(path));
     path.path.rules.front().unknown = match;
     if (!way.path.rules.empty()) way.path.rules.erase(way.path.rules.begin());  // the rule itself
@@ -671,13 +671,11 @@ class ChainPaths::Look : public Asked {
       result_.can = false;
     if (!result_.can) return;
     outer_.push_back(&in);
-    const LiveRule* previous = nullptr;
     Facts changed = facts::none;  // by what the same rule of nf_tables did before
     for (const LiveRule& entry : in.rules) {
       if (++result_.rules > most_rules_) result_.can = false;
       if (!result_.can) break;
-      if (previous == nullptr || entry.handle == 0 || entry.handle != previous->handle) changed = facts::none;
-      previous = &entry;
+      if (!is_more_of_one(in, entry)) changed = facts::none;
       for (const Match& match : entry.rule.matches) {
         result_.asked |= reads(match);
         // By its place in the connection a packet has other flags.

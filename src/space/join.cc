@@ -56,10 +56,6 @@ struct Joined {
   }
 };
 
-bool has_handle_of(const std::vector<LiveRule>& rules, std::size_t i, std::size_t j) {
-  return j < rules.size() && rules[i].handle != 0 && rules[i].handle == rules[j].handle;
-}
-
 void join(LiveChain& chain, JoinedRules& rules) {
   std::vector<LiveRule> made;
   std::vector<std::pair<std::size_t, JoinedRule>> several;
@@ -72,9 +68,9 @@ void join(LiveChain& chain, JoinedRules& rules) {
   unsigned number = 0;
   for (std::size_t i = 0; i < chain.rules.size(); ++i) {
     // A rule of nf_tables that is several here stays so.
-    const bool is_more = i > 0 && has_handle_of(chain.rules, i, i - 1);
+    const bool is_more = is_more_of_one(chain, chain.rules[i]);
     if (!is_more) ++number;
-    const bool is_one = !is_more && !has_handle_of(chain.rules, i, i + 1);
+    const bool is_one = !is_more && !(i + 1 < chain.rules.size() && is_more_of_one(chain, chain.rules[i + 1]));
     if (is_one && open && open->take(chain.rules[i])) continue;
     close();
     LiveRule rule = chain.rules[i];

@@ -122,18 +122,17 @@ class RuleWalk {
             "chains that jump to each other along too many paths");
         return Ended::gone;
       }
-      const LiveRule* previous = i > 0 ? &entry - 1 : nullptr;
       if (entry.number != 0) {
         number = entry.number;
-      } else if (!is_more_of(entry, previous)) {
+      } else if (!is_more_of_one(in, entry)) {
         ++number;
       }
       // Who observes wants to know what makes a difference: whether such a rule matches makes none.
       if (packet_.now.observer != nullptr && std::holds_alternative<NonTerminating>(rule.target)) {
-        before.clear();
+        if (!is_more_of_one(in, entry)) before.clear();
         continue;
       }
-      const std::size_t asked_before = asked_already(entry, previous, before);
+      const std::size_t asked_before = is_more_of_one(in, entry) ? asked_already(entry, (&entry)[-1], before) : 0;
       truths.assign(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(asked_before));
       while (truths.size() < rule.matches.size()) truths.push_back(truth_of_match(entry, rule.matches[truths.size()]));
       before.clear();
@@ -217,16 +216,11 @@ class RuleWalk {
 
   using Truths = std::vector<Truth>;
 
-  static bool is_more_of(const LiveRule& entry, const LiveRule* previous) {
-    return previous != nullptr && previous->handle == entry.handle && entry.handle != 0;
-  }
-
   // How many of the matches were asked with the rule before. A rule of nf_tables may be several here, of one handle:
   // what the first of them have in common was looked at before what the first one did.
-  static std::size_t asked_already(const LiveRule& entry, const LiveRule* previous, const Truths& before) {
-    if (!is_more_of(entry, previous)) return 0;
+  static std::size_t asked_already(const LiveRule& entry, const LiveRule& previous, const Truths& before) {
     const auto& matches = entry.rule.matches;
-    const auto& others = previous->rule.matches;
+    const auto& others = previous.rule.matches;
     std::size_t count = 0;
     while (count < std::min(before.size(), matches.size()) && matches[count] == others[count]) ++count;
     return count;

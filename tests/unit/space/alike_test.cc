@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "render/show.h"
 #include "space/regions.h"
+#include "text/read_rules.h"
 #include "unit/asking.h"
 #include "unit/live_rules.h"
 #include "unit/space/random_rules.h"
@@ -73,6 +75,28 @@ TEST(KnownAlike, NotRulesThatMayMakeADifference) {
                                 "filter -A ONE -j RETURN"},
                                {"filter -A OUTPUT -p tcp -j DROP", "filter -A OUTPUT -j ONE", "filter -A INPUT -j ONE",
                                 "filter -A ONE -p tcp -j DROP"}));
+}
+
+// What the parts of one rule of nf_tables ask is asked once: the second one drops what the first one marks. JSON says
+// which are parts by their number.
+TEST(KnownAlike, NotRulesThatArePartsOfOneOnTheOtherSide) {
+  const Side rules = side_with({"mangle -A OUTPUT -m mark --mark 0x1/0x1 -j MARK --set-xmark 0x0/0x1",
+                                "mangle -A OUTPUT -m mark --mark 0x1/0x1 -j DROP"});
+  Side parts = rules;
+  for (LiveRule& part : parts.live.front().chains.front().rules) part.handle = 7;
+  EXPECT_FALSE(treat_alike(rules.live.front().chains.front(), parts.live.front().chains.front()));
+  const RulesText text{"show.json", rules_json(parts.live, {})};
+  Side read = read_sides(text, text).first;
+  read.pod = parts.pod;
+  Regions regions(list_of(parts, rules, read));
+  EXPECT_FALSE(regions.are_known_alike(0, 1));
+  EXPECT_TRUE(regions.are_known_alike(0, 2));
+  Box marked = regions.ordinary(parts.pod, Direction::out, Family::ipv4);
+  marked[index(Field::mark)] = regions.sets().single(regions.universe().mark_class(1));
+  const Point point = regions.example(marked);
+  EXPECT_EQ(regions.decision(regions.at(0, point)).ending.kind, Outcome::Kind::dropped);
+  EXPECT_EQ(regions.decision(regions.at(1, point)).ending.kind, Outcome::Kind::leaves);
+  EXPECT_EQ(regions.decision(regions.at(2, point)).ending.kind, Outcome::Kind::dropped);
 }
 
 // One side, and the same with a rule copied to another place of its chain, or without one.

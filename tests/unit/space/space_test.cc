@@ -121,6 +121,7 @@ std::string deciding(const Trace& trace) {
   const Packet packet = regions.universe().packet(point);
   const Trace trace = explain(packet, side.pod, side.live);
   const Ending& ending = regions.decision(leaf).ending;
+  if (ending.kind == Outcome::Kind::unknown && !regions.universe().marks_known) return ::testing::AssertionSuccess();
   if (!agrees(ending, trace.outcome)) {
     return ::testing::AssertionFailure() << explain_words(packet) << "\n  region:  " << ending_text(ending)
                                          << "\n  explain: " << sentence(trace.outcome);
