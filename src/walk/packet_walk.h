@@ -23,6 +23,9 @@ class StateKey;
 // What all walks that answer one question have in common.
 struct WalkContext {
   WalkContext(const PodView& pod_, FamilyRules& rules_, Observer* observer_);
+  // Of a part of a walk, in which all ways are tried apart from those of the rest.
+  explicit WalkContext(const WalkContext& rest);
+  WalkContext& operator=(const WalkContext&) = delete;
   const PodView& pod;
   FamilyRules& rules;
   Observer* observer;
