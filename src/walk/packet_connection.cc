@@ -128,7 +128,7 @@ bool PacketWalk::first_packet() {
 std::optional<PacketWalk::MarkAfter> PacketWalk::connmark_after(const Outcome& outcome) {
   if (!outcome.arrives()) return MarkAfter{packet_.now.connmark};
   if (observer() != nullptr) {
-    WalkContext apart(context_);
+    WalkContext apart = WalkContext::of_part(context_);
     std::vector<std::optional<std::uint32_t>> marks;
     std::size_t walks = 0;
     bool more = true;

@@ -23,9 +23,8 @@ class StateKey;
 // What all walks that answer one question have in common.
 struct WalkContext {
   WalkContext(const PodView& pod_, FamilyRules& rules_, Observer* observer_);
-  // Of a part of a walk, in which all ways are tried apart from those of the rest.
-  explicit WalkContext(const WalkContext& rest);
-  WalkContext& operator=(const WalkContext&) = delete;
+  // Returns that of a part of a walk, in which all ways are tried apart from those of the rest.
+  [[nodiscard]] static WalkContext of_part(const WalkContext& rest);
   const PodView& pod;
   FamilyRules& rules;
   Observer* observer;
