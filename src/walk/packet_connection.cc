@@ -139,7 +139,8 @@ std::optional<PacketWalk::MarkAfter> PacketWalk::connmark_after(const Outcome& o
       answer.run();
       context_.known = apart.known;
       if (apart.known) return {};
-      const auto& mark = answer.packet_.now.connmark;
+      std::optional<std::uint32_t> mark = answer.packet_.now.connmark;
+      if (mark) *mark &= context_.asked_marks;  // as in a state's key: no rule tells the others apart
       if (!answer.seen() && std::ranges::find(marks, mark) == marks.end()) marks.push_back(mark);
       more = apart.forks.next();
     }
