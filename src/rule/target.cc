@@ -5,6 +5,12 @@
 
 namespace sidetrack {
 
+bool reads_connmark(const Target& target) {
+  const auto* connmark = std::get_if<Connmark>(&target);
+  const auto* set = std::get_if<SetConnmark>(&target);
+  return (connmark != nullptr && connmark->kind == Connmark::Kind::restore) || (set != nullptr && set->mask != ~0U);
+}
+
 Facts changes(const Target& target) {
   return std::visit([](const auto& one) { return one.changes(); }, target);
 }

@@ -42,6 +42,9 @@ static_assert(are_target_kinds(std::type_identity<Target>{}));
 // What it changes of the packet, where the next rule is looked at.
 [[nodiscard]] Facts changes(const Target& target);
 [[nodiscard]] bool goes_on(const Target& target);
+// Tells whether its statement of nf_tables reads the connection's mark: where there is none, the rule ends with it
+// (nft_ct_get_eval). xt's targets do nothing then.
+[[nodiscard]] bool reads_connmark(const Target& target);
 [[nodiscard]] bool needs_tracking(const Target& target);
 // The port of this host to which REDIRECT or TPROXY leads.
 [[nodiscard]] std::optional<std::uint16_t> listening_port(const Target& target);

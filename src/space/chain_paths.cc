@@ -675,7 +675,11 @@ class ChainPaths::Look : public Asked {
     for (const LiveRule& entry : in.rules) {
       if (++result_.rules > most_rules_) result_.can = false;
       if (!result_.can) break;
-      if (!is_more_of_one(in, entry)) changed = facts::none;
+      if (!is_more_of_one(in, entry)) {
+        changed = facts::none;
+      } else if (traits(live_.backend).in_own_table && reads_connmark((&entry)[-1].rule.target)) {
+        result_.can = false;  // whether it has ended
+      }
       for (const Match& match : entry.rule.matches) {
         result_.asked |= reads(match);
         // By its place in the connection a packet has other flags.

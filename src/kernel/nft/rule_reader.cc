@@ -59,7 +59,7 @@ class Reader {
     while (next_ < expressions_.size() && !done_) take(expressions_[next_++]);
     if (tproxy_ && !done_) decide(UnknownTarget{fmt::format("tproxy to :{} without accept", tproxy_->port)});
     if (!done_ && made_.empty()) emit(NonTerminating{});
-    made_.front().counters = counters_;
+    if (counters_) made_.back().counters = *counters_;
     if (context_.reading != nullptr)
       context_.reading->more_rules -= std::min(made_.size() - 1, context_.reading->more_rules);
     return std::move(made_);
@@ -116,6 +116,7 @@ class Reader {
     }
   }
   void emit_each(const Target& target) {
+    const std::size_t first = made_.size();
     for (const Branch& branch : branches_) {
       LiveRule& live = made_.emplace_back();
       live.rule = {families_, context_.table, context_.chain, branch, target, {}, {}};
@@ -127,6 +128,7 @@ class Reader {
       live.rule = {context_.families, context_.table, context_.chain, {}, target, {}, {}};
       live.handle = rule_.handle;
     }
+    if (first < made_.size() && counters_) made_[first].counters = *std::exchange(counters_, std::nullopt);
   }
   void decide(const Target& target) {
     emit(target);
@@ -788,7 +790,9 @@ class Reader {
     tproxy_ = Tproxy{*port, 0, 0};
   }
 
-  void take_counter(const RawExpression& e) { counters_ = {e.u64(NFTA_COUNTER_PACKETS), e.u64(NFTA_COUNTER_BYTES)}; }
+  void take_counter(const RawExpression& e) {
+    counters_ = Counters{e.u64(NFTA_COUNTER_PACKETS), e.u64(NFTA_COUNTER_BYTES)};
+  }
   void take_notrack(const RawExpression&) { effect(Notrack{}); }
   void take_reject(const RawExpression& e) { decide(Reject{reject_words(e, families_.contains(Family::ipv4))}); }
 
@@ -874,7 +878,7 @@ class Reader {
   std::vector<LiveRule> made_;
   std::vector<Target> changed_;  // what the rule has done so far
   std::size_t made_values_ = 0;
-  Counters counters_;
+  std::optional<Counters> counters_;  // of what comes next
   std::optional<Tproxy> tproxy_;
   bool tproxy_marked_ = false;
   bool done_ = false;

@@ -43,6 +43,11 @@ constexpr TranslationCase of_nft[] = {
      "meta l4proto tcp redirect to :15006",
      80, "lands on 127.0.0.1:15006"},
 };
+constexpr TranslationCase of_untracked[] = {
+    {"ct mark set ct mark | 1 drop", 80, "leaves the pod by eth0"},
+    {"meta mark set ct mark drop", 80, "leaves the pod by eth0"},
+    {"ct mark set 1 drop", 80, "dropped: by rule 1 of ip t c"},
+};
 constexpr TranslationCase of_iptables_by_choice[] = {
     {"OUTPUT -p tcp -j REDIRECT --to-ports 8080-8081", 80, "unknown: which port the kernel chooses for"},
     {"OUTPUT -p tcp -j REDIRECT --to-ports 8080-8081 --random", 8080, "unknown: which port the kernel chooses for"},
@@ -74,11 +79,9 @@ class Translation : public KernelTest {
   void restore(const char* kind, const std::string& rule) const {
     pod_.ns().must({fmt::format("iptables-{}-restore", kind)}, fmt::format("*nat\n{}COMMIT\n", rule));
   }
-  void replace_table(const std::string& rule) const {
+  void replace_table(const std::string& rule, const char* type = "type nat hook output priority -100") const {
     pod_.ns().must({"nft", "-f", "-"},
-                   fmt::format("table ip t\ndelete table ip t\ntable ip t {{ chain c {{ type nat hook output priority "
-                               "-100; {}; }}; }}",
-                               rule));
+                   fmt::format("table ip t\ndelete table ip t\ntable ip t {{ chain c {{ {}; {}; }}; }}", type, rule));
   }
 
   const Pod pod_;
@@ -118,6 +121,15 @@ TEST_F(Translation, IsSaidWhereItIsCertain) {
   for (const TranslationCase& each : of_nft) {
     SCOPED_TRACE(each.rule);
     replace_table(each.rule);
+    expect_certain(each);
+  }
+}
+
+// Before there is a connection, a rule of nf_tables ends where it reads the mark of that.
+TEST_F(Translation, OfNoConnectionIsNoMark) {
+  for (const TranslationCase& each : of_untracked) {
+    SCOPED_TRACE(each.rule);
+    replace_table(each.rule, "type filter hook output priority -310");
     expect_certain(each);
   }
 }

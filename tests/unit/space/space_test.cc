@@ -407,6 +407,39 @@ TEST(Space, ConnectionsThatAnAnswerMayHaveMarked) {
   }
 }
 
+// Packets are alike whose connections have marks that nobody asks for, though their answers may meet a rule that sets
+// it.
+TEST(Space, MarksOfConnectionsThatNobodyAsksFor) {
+  Side side = side_of("-m NONE --ip-families ipv4", BackendKind::iptables_legacy);
+  push(side, Table::raw, "OUTPUT", {ProtocolMatch{Protocol::tcp, false}, TcpFlagsMatch{0x17, 0x02, false}}, Notrack{});
+  push(side, Table::filter, "OUTPUT", {OwnerMatch{OwnerKind::uid, {{1000, 1000}}, false}}, SetConnmark{2, ~0U});
+  Random random(1);
+  check(std::move(side), random, 300);
+}
+
+// A rule of nf_tables that reads the mark of a connection ends where there is none; those of iptables go on.
+TEST(Space, RulesThatReadTheMarkOfNoConnection) {
+  for (const BackendKind backend : all_backends) {
+    for (const Target& reads : {Target(Connmark::restore), Target(SetConnmark{1, 1}), Target(SetConnmark{1, ~0U})}) {
+      Side side = side_of("-m NONE --ip-families ipv4", backend);
+      push(side, Table::raw, "OUTPUT", {ProtocolMatch{Protocol::udp, false}}, Notrack{});
+      push(side, Table::filter, "OUTPUT", {}, reads);
+      std::vector<LiveRule>& parts = side.live.front().chains.back().rules;
+      parts.push_back(parts.front());
+      parts.back().rule.target = Verdict::drop;
+      for (LiveRule& part : parts) part.handle = 1;
+      Regions regions({side});
+      Box udp = regions.ordinary(side.pod, Direction::out, Family::ipv4);
+      udp[index(Field::protocol)] = regions.sets().single(space::udp);
+      const bool ends = backend == BackendKind::nftables && reads != Target(SetConnmark{1, ~0U});
+      EXPECT_EQ(regions.decision(regions.at(0, regions.example(udp))).ending.kind,
+                ends ? Outcome::Kind::leaves : Outcome::Kind::dropped);
+      Random random(1);
+      check(std::move(side), random, 50);
+    }
+  }
+}
+
 // Those of a source that it has already leave untouched.
 TEST(Space, NewSourcesAreSaid) {
   Side side = side_of("-m NONE --ip-families ipv4", BackendKind::iptables_legacy);
