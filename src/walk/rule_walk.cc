@@ -127,8 +127,8 @@ class RuleWalk {
       } else if (!is_more_of_one(in, entry)) {
         ++number;
       }
-      if (!is_more_of_one(in, entry)) has_ended_ = false;
-      if (has_ended_) continue;
+      if (!is_more_of_one(in, entry)) ended_ = 0;
+      if (ended_ != 0 && ended_ == entry.handle) continue;
       // Who observes wants to know what makes a difference: whether such a rule matches makes none.
       if (packet_.now.observer != nullptr && std::holds_alternative<NonTerminating>(rule.target)) {
         if (!is_more_of_one(in, entry)) before.clear();
@@ -304,7 +304,6 @@ class RuleWalk {
   std::optional<Ended> apply(const Jump& jump, const LiveChain& in, const LiveRule& entry, std::size_t place) {
     say(place, Step::Kind::matched, [&] { return fmt::format("on to {}", jump.chain); });
     const Ended ended = enter(jump.chain, in, entry, place);
-    has_ended_ = false;
     if (ended == Ended::back && !jump.is_goto) return {};
     return ended;
   }
@@ -556,9 +555,11 @@ class RuleWalk {
   [[nodiscard]] bool has_connection() const { return packet_.now.tracked && packet_.now.connmark.has_value(); }
   // No match of a connection's mark would hold either, for the same reason.
   void say_without_connection(std::size_t place) {
-    has_ended_ = packet_.now.native && reads_connmark(packet_.trace.steps[place].live->rule.target);
+    const LiveRule& rule = *packet_.trace.steps[place].live;
+    const bool ends = packet_.now.native && reads_connmark(rule.rule.target);
+    if (ends) ended_ = rule.handle;
     say(place, Step::Kind::matched,
-        [&] { return (has_ended_ ? "the rule ends: " : "no effect: ") + why_not(ConnmarkMatch{}, packet_.now); });
+        [&] { return (ends ? "the rule ends: " : "no effect: ") + why_not(ConnmarkMatch{}, packet_.now); });
   }
 
   std::optional<Ended> apply(Connmark connmark, const LiveChain&, const LiveRule&, std::size_t place) {
@@ -666,7 +667,7 @@ class RuleWalk {
   std::vector<const Match*> failing_;                       // of the rule that is looked at
   std::size_t walked_ = 0;                                  // rules, of all chains
   std::size_t changes_ = 0;                                 // of the packet, by rules
-  bool has_ended_ = false;                                  // the rule of nf_tables, with its other parts
+  std::uint64_t ended_ = 0;                                 // the handle of a rule that ends before its other parts
   std::map<const LiveChain*, std::size_t> without_effect_;  // chains that came back, and `changes_` then
   std::vector<std::size_t> jumps_;                          // the steps that led to the chain being walked
   std::vector<const LiveRule*> entries_;                    // and their rules
