@@ -156,16 +156,15 @@ class Tree {
     if (!seen_.insert(&chain).second) return;  // it stands above
     note(indent,
          chain.hook ? title : fmt::format("{} [{}]", title, whose(maker_of(live_, chain), mesh_of_chain(chain.name))));
-    std::size_t more = 0;  // parts of rules
+    Range<std::size_t> numbers;
     for (std::size_t i = 0; i < chain.rules.size();) {
       std::size_t end = end_of_run(chain.rules, i);
       if (options_.all || end - i <= longest_run) end = i + 1;
-      if (is_more_of_one(chain, chain.rules[i])) ++more;
-      const std::size_t first = i + 1 - more;
-      for (std::size_t j = i + 1; j < end; ++j) {
-        if (is_more_of_one(chain, chain.rules[j])) ++more;
+      for (std::size_t j = i; j < end; ++j) {
+        if (!is_more_of_one(chain, chain.rules[j])) ++numbers.last;
+        if (j == i) numbers.first = numbers.last;
       }
-      rules(chain, i, end, {first, end - more}, indent);
+      rules(chain, i, end, numbers, indent);
       if (const auto* jump = std::get_if<Jump>(&chain.rules[i].rule.target); jump != nullptr)
         follow(chain, *jump, depth);
       i = end;

@@ -447,7 +447,7 @@ class RuleMaker {
   bool look_up_value(const NftNode& value, const NftStatement& statement) {
     if (value.word != "map" || value.parts.size() != 2) return false;
     const auto keys = keys_of(value.parts[0]);
-    // What an unknown key finds is unknown, too, and nft's words say more of it.
+    // Leaves unknown what an unknown key finds, of which nft's words say more.
     const bool is_known =
         keys && std::ranges::none_of(*keys, [](const LoadedKey& key) { return key.of == Value::Of::unknown; });
     return is_known && look_up(*keys, value.parts[1], false, false, statement);

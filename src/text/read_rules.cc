@@ -212,13 +212,9 @@ LiveChain chain_of(const Object& object) {
     chain.policy = object.one_of("policy", policies).second;
     chain.dormant = object.truth("dormant");
   }
-  unsigned last = 0;
   for (const Object& one : object.objects("rules")) {
-    const unsigned number = one.has("number") ? one.number<unsigned>("number") : last + 1;
-    if (number == last && last != 0) chain.rules.back().handle = number;  // parts of one rule
     LiveRule& rule = chain.rules.emplace_back();
-    if (number == last) rule.handle = number;
-    last = number;
+    if (one.has("number")) rule.handle = one.number<unsigned>("number");  // the same of all parts of a rule
     rule.rule = rule_as_shown(one, chain);
     rule.rule.insert_at.reset();
     rule.ours = one.one_of("whose", all_makers) != Maker::other;

@@ -88,9 +88,9 @@ class Observer {
 
   // A walk begins. Where something is unknown there is more than one, which are alike up to there.
   virtual void begins() = 0;
-  // Those that begin next go on from here (yes), or begin at the start again.
+  // Lets walks that begin next go on from here (yes), or from the start again.
   virtual void begins_here(bool here) = 0;
-  // False: of the next checkpoint nothing is to be told.
+  // Tells at each checkpoint whether to be told of it.
   virtual bool wants_checkpoint() = 0;
   // False: what becomes of the packet from here on is known, and it need not be followed further.
   virtual bool checkpoint(const Checkpoint& checkpoint) = 0;
