@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <unordered_map>
 #include <utility>
 
 #include "mesh/ownership.h"
@@ -199,16 +200,22 @@ struct OpenTable {
   bool omits = false;         // rules, as its text says
   Edge start = Edge::shown;
   Edge end = Edge::shown;
-  std::size_t last = 0;  // the chain that was asked for last: most lines are about that one, too
+  std::size_t last = 0;  // the chain that was there already when it was asked for, most recently
+  std::unordered_map<std::string, std::size_t> places{};  // of the chains, by name
 
-  [[nodiscard]] const LiveChain* find(std::string_view name) const {
-    const auto found = std::ranges::find(chains, name, &LiveChain::name);
-    return found != chains.end() ? &*found : nullptr;
+  [[nodiscard]] const LiveChain* find(const std::string& name) const {
+    const auto found = places.find(name);
+    return found != places.end() ? &chains[found->second] : nullptr;
+  }
+  // Needed once the chains have other places.
+  void find_places() {
+    places.clear();
+    for (std::size_t i = 0; i < chains.size(); ++i) places.emplace(chains[i].name, i);
   }
   LiveChain& chain(const std::string& chain_name) {
-    if (last < chains.size() && chains[last].name == chain_name) return chains[last];
-    if (const LiveChain* there = find(chain_name)) {
-      last = static_cast<std::size_t>(there - chains.data());
+    const auto [place, is_new] = places.try_emplace(chain_name, chains.size());
+    if (!is_new) {
+      last = place->second;
       return chains[last];
     }
     const auto [backend, family, table] = key;
@@ -274,7 +281,7 @@ void carry_out(const ChainOperation& operation, OpenTable& table) {
     const auto is_meant = [&](const LiveChain& chain) {
       return (operation.chain.empty() || chain.name == operation.chain) && !(removes && chain.hook);
     };
-    if (removes) std::erase_if(table.chains, is_meant);
+    if (removes && std::erase_if(table.chains, is_meant) > 0) table.find_places();
     for (LiveChain& chain : table.chains) {
       if (is_meant(chain)) chain.rules.clear();
     }
@@ -445,6 +452,7 @@ void complete(OpenTable& table) {
   }
   std::erase_if(table.chains, [](const LiveChain& chain) { return chain.hook.has_value(); });
   table.chains.insert(table.chains.begin(), built_in.begin(), built_in.end());
+  table.find_places();
 }
 
 class Tables {

@@ -40,6 +40,10 @@ std::size_t size_of_escape(std::string_view text) {
 std::string plain(std::string_view line) {
   std::string text;
   while (!line.empty()) {
+    const auto* other = std::ranges::find_if(line, [](char c) { return c < ' ' || c > '~'; });
+    text.append(line.begin(), other);
+    line.remove_prefix(static_cast<std::size_t>(other - line.begin()));
+    if (line.empty()) break;
     if (const std::size_t escape = size_of_escape(line); escape > 0) {
       line.remove_prefix(escape);
       continue;
