@@ -11,6 +11,7 @@
 #include "apply/without_others.h"
 #include "mesh/describe.h"
 #include "model/error.h"
+#include "model/stable_sort.h"
 #include "space/forwarded.h"
 #include "space/pairs.h"
 #include "walk/explain.h"
@@ -197,8 +198,8 @@ class Search {
       if (kind.boxes.empty()) in_order.push_back(&kind);
       if (kind.boxes.size() < most_tried) kind.boxes.push_back(box);
     });
-    for (Kind* kind : in_order) std::ranges::stable_sort(kind->boxes, {}, words);
-    std::ranges::stable_sort(in_order, {}, [&](const Kind* kind) { return words(kind->boxes.front()); });
+    for (Kind* kind : in_order) sort_stably(kind->boxes, {}, words);
+    sort_stably(in_order, {}, [&](const Kind* kind) { return words(kind->boxes.front()); });
     for (const Kind* kind : in_order) look_for_reasons(regions, *kind);
   }
 

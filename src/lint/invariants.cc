@@ -11,6 +11,7 @@
 #include "mesh/describe.h"
 #include "model/interface_pattern.h"
 #include "model/ports.h"
+#include "model/stable_sort.h"
 #include "options/flags.h"
 #include "pod/ztunnel.h"
 #include "rule/iptables.h"
@@ -488,7 +489,7 @@ std::vector<Violation> violations(Regions& regions, Regions::Node root, const st
   });
   std::vector<Violation> all;
   for (const auto& [key, one] : found) all.push_back(one);
-  std::ranges::stable_sort(all, [](const Violation& a, const Violation& b) {
+  sort_stably(all, [](const Violation& a, const Violation& b) {
     return a.invariant != b.invariant ? a.invariant < b.invariant : a.share > b.share;
   });
   return all;

@@ -19,6 +19,7 @@
 #include "mesh/istio_rules.h"
 #include "mesh/other_meshes.h"
 #include "model/error.h"
+#include "model/stable_sort.h"
 #include "node/record.h"
 #include "options/options.h"
 #include "render/show.h"
@@ -211,7 +212,7 @@ void add_recorded(std::vector<Subject>& subjects, Records records, const std::ve
     subject.record = std::move(record);
     subjects.push_back(std::move(subject));
   }
-  std::ranges::stable_sort(subjects, {}, [](const Subject& subject) {
+  sort_stably(subjects, {}, [](const Subject& subject) {
     return std::tie(subject.report.pod_namespace, subject.report.pod_name, subject.report.container_id);
   });
 }

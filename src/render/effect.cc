@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "model/stable_sort.h"
 #include "render/json_parts.h"
 #include "render/layout.h"
 #include "render/map.h"
@@ -58,7 +59,7 @@ class Effect {
       const Box whole = ordinary ? regions_.ordinary(regions_.side(0).pod, way, family) : everything;
       parts.push_back({box, leaf, share_of(regions_.sets(), box, whole), whole});
     });
-    std::ranges::stable_sort(parts, std::ranges::greater(), &Part::share);
+    sort_stably(parts, std::ranges::greater(), &Part::share);
     std::vector<std::pair<Box, Leaf>> made;
     std::vector<EffectRegion> all;
     for (const Part& found : parts) {

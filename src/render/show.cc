@@ -16,6 +16,7 @@
 #include "model/ports.h"
 #include "model/printable.h"
 #include "model/range.h"
+#include "model/stable_sort.h"
 #include "render/layout.h"
 #include "walk/chain_index.h"
 
@@ -124,7 +125,7 @@ class Tree {
       for (const LiveChain& chain : live_.chains) {
         if (shown(chain) && chain.hook && chain.hook->hook == hook && chain.has_effect()) called.push_back(&chain);
       }
-      std::ranges::stable_sort(called, {}, [](const LiveChain* chain) { return chain->hook->priority; });
+      sort_stably(called, {}, [](const LiveChain* chain) { return chain->hook->priority; });
       if (!called.empty()) note(0, std::string(name(hook)), Line::Kind::heading);
       for (const LiveChain* chain : called) show(*chain, 0);
     }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "model/printable.h"
+#include "model/stable_sort.h"
 
 namespace sidetrack {
 namespace {
@@ -44,7 +45,7 @@ std::string iptables_words(const Rule& rule) {
 
 Rule in_iptables_order(Rule rule) {
   // Most are: stable_sort would allocate for each of thousands of rules.
-  if (!std::ranges::is_sorted(rule.matches, {}, place)) std::ranges::stable_sort(rule.matches, {}, place);
+  if (!std::ranges::is_sorted(rule.matches, {}, place)) sort_stably(rule.matches, {}, place);
   return rule;
 }
 

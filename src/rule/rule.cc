@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "model/stable_sort.h"
+
 namespace sidetrack {
 namespace {
 
@@ -11,7 +13,7 @@ namespace {
 std::vector<Match> in_kernel_order(const std::vector<Match>& matches) {
   std::vector<Match> sorted = matches;
   std::erase_if(sorted, matches_everything);
-  std::ranges::stable_sort(sorted, {}, [](const Match& match) {
+  sort_stably(sorted, {}, [](const Match& match) {
     const auto* address = std::get_if<AddressMatch>(&match);
     const auto* interface = std::get_if<InterfaceMatch>(&match);
     const bool second = (address != nullptr && address->end == End::destination) ||

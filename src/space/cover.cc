@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "model/stable_sort.h"
 #include "space/forwarded.h"
 #include "walk/forwarded_dns.h"
 #include "walk/route.h"
@@ -112,7 +113,7 @@ class Cover {
     }
     if (parts_.empty()) return {};
     usual_ = std::ranges::max_element(shares, {}, [&](const auto& one) { return rank(one); })->first;
-    std::ranges::stable_sort(parts_, std::ranges::greater(), &Part::share);
+    sort_stably(parts_, std::ranges::greater(), &Part::share);
     const auto count_of = [&](Field field) {
       std::set<Sets::Id> sets;
       for (const Part& part : parts_) sets.insert(part.box[index(field)]);
@@ -133,7 +134,7 @@ class Cover {
       if (line) section_.lines.push_back(*std::move(line));
     }
     const auto after = std::ranges::stable_partition(section_.lines, &Line::has_exceptions);
-    std::ranges::stable_sort(after, std::ranges::greater(), &Line::share);
+    sort_stably(after, std::ranges::greater(), &Line::share);
     return std::move(section_);
   }
 
@@ -358,7 +359,7 @@ std::vector<Section> sections(Regions& regions, std::size_t side, const SectionO
     section.forwarded_from = interface_of(regions, whole);
     add_sections(result, regions, regions.side(side), of_forwarded, section, whole, options.exceptions);
   }
-  std::ranges::stable_sort(result, {}, [&](const Section& one) {
+  sort_stably(result, {}, [&](const Section& one) {
     return std::tuple(one.forwarded_from, std::ranges::find(options.ways, one.way), one.protocol, one.family);
   });
   return result;

@@ -10,6 +10,8 @@
 #include <set>
 #include <utility>
 
+#include "model/stable_sort.h"
+
 namespace sidetrack::space {
 namespace {
 
@@ -300,8 +302,8 @@ std::vector<std::string> Universe::mark_words(std::span<const Interval> classes)
   for (std::size_t i = 0; i < marks.size(); ++i) {
     if (!left[i]) continue;
     Answers answers = answers_[i];
-    std::ranges::stable_sort(in_order, std::greater<>(),
-                             [&](std::size_t j) { return std::pair(answers[j], std::popcount(asked_[j].mask)); });
+    sort_stably(in_order, std::greater<>(),
+                [&](std::size_t j) { return std::pair(answers[j], std::popcount(asked_[j].mask)); });
     for (const std::size_t j : in_order) {
       const auto before = std::exchange(answers[j], std::nullopt);
       for (std::size_t k = 0; k < marks.size() && !answers[j]; ++k) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "model/stable_sort.h"
+
 namespace sidetrack {
 namespace {
 
@@ -53,7 +55,7 @@ std::vector<Call> chains_where(std::span<const Live> live, Family family, Wanted
       calls.push_back({Call::Kind::rules, chain.hook->priority, {&one, &chain}});
     }
   }
-  std::ranges::stable_sort(calls, {}, &Call::priority);
+  sort_stably(calls, {}, &Call::priority);
   return calls;
 }
 
@@ -73,7 +75,7 @@ std::vector<Call> calls_at(std::span<const Live> live, Family family, Hook hook,
     const bool of_source = hook == Hook::input || hook == Hook::postrouting;
     calls.push_back({Call::Kind::nat, of_source ? nat_source_priority : nat_destination_priority, {}});
   }
-  std::ranges::stable_sort(calls, {}, &Call::priority);
+  sort_stably(calls, {}, &Call::priority);
   return calls;
 }
 

@@ -13,6 +13,8 @@
 #include <set>
 #include <string>
 
+#include "model/stable_sort.h"
+
 namespace sidetrack::routes {
 
 namespace {
@@ -389,7 +391,7 @@ Everything list_everything(netlink::Socket& socket, const Claims& claims) {
                  std::move(broadcasts)};
   all.relate();
   look_for_routes(all.addresses, all.routes);
-  std::ranges::stable_sort(all.routes, {}, &ListedRoute::metric);
+  sort_stably(all.routes, {}, &ListedRoute::metric);
   return all;
 }
 
