@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "walk/forks.h"
 #include "walk/in_flight.h"
 
 namespace sidetrack::space {
@@ -24,8 +25,7 @@ Cell::Cell(const Universe& universe, Sets& sets, Diagrams& diagrams, ChainPaths&
       target_(target),
       point_(point),
       packet_(packet),
-      begin_{target == States::start},
-      at_(begin_) {
+      at_{target == States::start} {
   const Family family = packet_.destination->family;
   for (std::size_t i = 0; i < field_count; ++i) whole_[i] = diagrams_.domain(i, family);
   for (const Field field : {Field::way, Field::family, Field::state})
@@ -35,28 +35,49 @@ Cell::Cell(const Universe& universe, Sets& sets, Diagrams& diagrams, ChainPaths&
   first.decided = true;
 }
 
+void Cell::add_leg(States::Number from, const Checkpoint& checkpoint) {
+  Leg& leg = legs_.emplace_back();
+  leg.from = from;
+  leg.box = whole_;
+  leg.steps = checkpoint.trace.steps.size();
+  leg.decided = checkpoint.decided;
+}
+
 bool Cell::checkpoint(const Checkpoint& checkpoint) {
   exclude_all();
+  // All that was there comes here: the state is the same as that.
+  if (at_.is_past_target && !at_.has_asked && !checkpoint.forks.any()) return true;
   const States::Number state = states_.of(checkpoint.state);
+  if (!at_.is_past_target) {
+    if (state != target_) return true;
+    at_.is_past_target = true;
+    checkpoint.forks.keep();
+    if (legs_.front().from == States::start) {
+      legs_.clear();
+      add_leg(state, checkpoint);
+    }
+    return true;
+  }
+  const Leg& before = legs_[at_.leg];
+  const bool is_left_alone = checkpoint.left_alone && *checkpoint.left_alone >= before.steps;
+  const Step* left_alone = is_left_alone ? steps_.of(checkpoint.trace.steps[*checkpoint.left_alone]) : nullptr;
+  if (checkpoint.forks.any()) {
+    ways_.push_back({state, left_alone, checkpoint.forks.taken()});
+    return false;
+  }
+  at_.has_asked = false;
   ++at_.leg;
   if (at_.leg == legs_.size()) {
-    Leg& before = legs_.back();
-    const bool left_alone = checkpoint.left_alone && *checkpoint.left_alone >= before.steps;
-    if (left_alone) before.left_alone = steps_.of(checkpoint.trace.steps[*checkpoint.left_alone]);
-    Leg& leg = legs_.emplace_back();
-    leg.from = state;
-    leg.box = whole_;
-    leg.steps = checkpoint.trace.steps.size();
-    leg.decided = checkpoint.decided;
+    legs_.back().left_alone = left_alone;
+    add_leg(state, checkpoint);
   }
-  const bool was_followed = at_.is_past_target && diagrams_.at(states_.done(state), point_) == Diagrams::yes;
-  at_.is_past_target = at_.is_past_target || state == target_;
-  return !was_followed;
+  return diagrams_.at(states_.done(state), point_) != Diagrams::yes;
 }
 
 const ChainPath* Cell::path(const BaseChain& base, ChainIndex& chains, const WalkState& packet) {
   const ChainPaths::Place here = paths_.place_of(base, chains, packet, packet_, point_);
   if (!at_.is_past_target) return here.root ? &paths_.path(here.leaf) : nullptr;
+  at_.has_asked = true;
   Leg& leg = legs_[at_.leg];
   const auto lacks = [](const auto& all, const auto& one) { return std::ranges::find(all, one) == all.end(); };
   for (const ChainPaths::Difference& each : here.differences) {
@@ -74,6 +95,12 @@ void Cell::narrow(const Narrowing& narrowing) {
   if (!at_.is_past_target) return;
   const std::size_t field = index(narrowing.field);
   Sets::Id& now = box()[field];
+  // By all packets of the leg: walks before this one may have narrowed it.
+  if (!at_.has_asked) {
+    const Sets::Id all = whole_[field];
+    at_.has_asked = all != (is_one(narrowing) ? sets_.intersection(all, narrowing.values)
+                                              : sets_.difference(all, narrowing.values));
+  }
   if (is_one(narrowing)) {
     now = sets_.intersection(now, narrowing.values);
   } else if (sets_.intervals(now).size() < few_intervals) {

@@ -29,6 +29,13 @@ struct Leg {
   bool decided = false;                               // see Checkpoint, where it begins
 };
 
+// Where a way goes on that a packet may go from the state of the last leg on.
+struct Way {
+  States::Number next;
+  const Step* left_alone = nullptr;  // as in Leg
+  std::vector<std::size_t> choices;  // since the start
+};
+
 // Hears what is asked of a packet that is followed: those that answer alike go the same way. Its way, family and state
 // are theirs.
 //
@@ -41,6 +48,9 @@ class Cell : public Observer {
 
   Cell(const Universe& universe, Sets& sets, Diagrams& diagrams, ChainPaths& paths, Known& known, KnownSteps& steps,
        States& states, const Point& point, const Packet& packet, States::Number target);
+
+  // In the order in which they were gone; none: all is known up to there.
+  [[nodiscard]] const std::vector<Way>& ways() const { return ways_; }
 
   [[nodiscard]] std::vector<Leg> take_legs() {
     exclude_all();
@@ -61,9 +71,9 @@ class Cell : public Observer {
   void mark(std::uint32_t now, std::uint32_t own, std::uint32_t value, std::uint32_t mask) override;
   void begins() override {
     exclude_all();
-    at_ = begin_;
+    at_ = Place{target_ == States::start};
   }
-  void begins_here(bool here) override { begin_ = here ? at_ : Place{target_ == States::start}; }
+  bool wants_end() override { return at_.is_past_target; }
   bool wants_checkpoint() override { return at_.is_past_target || ++at_.passed >= states_.depth(target_); }
   bool checkpoint(const Checkpoint& checkpoint) override;
 
@@ -81,6 +91,7 @@ class Cell : public Observer {
     return sets_.contains(narrowing.values, point_[index(narrowing.field)]);
   }
   [[nodiscard]] Box& box() { return legs_[at_.leg].box; }
+  void add_leg(States::Number from, const Checkpoint& checkpoint);
   void narrow(const Narrowing& narrowing);
   void exclude(std::size_t field);
   void exclude_all();
@@ -100,12 +111,13 @@ class Cell : public Observer {
   Packet packet_;
   Box whole_{};  // of each leg, before anything is asked
   std::vector<Leg> legs_;
+  std::vector<Way> ways_;
   struct Place {
     bool is_past_target;       // what is asked before narrows nothing
     std::uint32_t passed = 0;  // checkpoints before the target
     std::size_t leg = 0;
+    bool has_asked = false;  // in that leg: something that parts packets
   };
-  Place begin_;
   Place at_;
   // By field, what is still to be taken from the box of this leg: a set of thousands of intervals is not made anew for
   // each that goes.

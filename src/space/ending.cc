@@ -132,52 +132,52 @@ std::size_t hash_of(const Ending& ending) {
   return made;
 }
 
-namespace {
-
-// Returns a hash of which choices lead where.
-std::size_t hash_of(const std::vector<Possibility>& all) {
-  std::size_t made = 0;
-  const auto add = [&](std::size_t value) { made = made * 31 + value; };
+Choice choice_of(const std::vector<Possibility>& all) {
+  Choice made;
+  const auto add = [&](std::size_t value) { made.ways = made.ways * 31 + value; };
   for (const Possibility& one : all) {
+    made.unknowns.insert(made.unknowns.end(), one.unknowns.begin(), one.unknowns.end());
     for (const std::string& subject : one.unknowns) add(std::hash<std::string>()(subject));
     for (const std::size_t taken : one.taken) add(taken);
-    add(hash_of(of(one.trace)));
   }
+  sort(made.unknowns);
   return made;
 }
 
-}  // namespace
-
-Ending ending_of(const std::vector<Possibility>& all) {
-  std::vector<Ending> places;  // each once, whatever becomes of its answers
-  std::vector<std::string> unknowns;
-  for (const bool answered : {true, false}) {
-    for (const Possibility& one : all) {
-      if (one.answered != answered) continue;
-      Ending ending = of(one.trace);
-      const auto same = std::ranges::find_if(places, [&](const Ending& place) { return same_place(place, ending); });
-      if (same == places.end()) {
-        places.push_back(std::move(ending));
-      } else if (answered && same->answers != ending.answers) {
+Ending either_of(const Ending& a, const Ending& b, const Choice& choice) {
+  if (a == b && a.ways == b.ways) return a;
+  Ending made;
+  made.kind = Outcome::Kind::unknown;
+  made.ways = choice.ways;
+  // Where one ends nobody knows where, the other says nothing.
+  const auto is_open = [](const Ending& one) { return one.kind == Outcome::Kind::unknown && one.either.empty(); };
+  const bool says_nothing = is_open(a) || is_open(b);
+  if (!says_nothing) made.unknowns = choice.unknowns;
+  for (const Ending* one : {&a, &b}) {
+    made.ways = made.ways * 31 + (one->ways ^ hash_of(*one));
+    if (says_nothing && !is_open(*one)) continue;
+    made.unknowns.insert(made.unknowns.end(), one->unknowns.begin(), one->unknowns.end());
+    if (says_nothing) continue;
+    for (const Ending& place : one->either.empty() ? std::vector{*one} : one->either) {
+      const auto same = std::ranges::find_if(made.either, [&](const Ending& each) { return same_place(each, place); });
+      if (same == made.either.end()) {
+        made.either.push_back(place);
+      } else if (same->answers != place.answers) {
         same->answers = Outcome::Answers::unknown;
       }
     }
   }
-  if (places.size() == 1) return std::move(places.front());
-  Ending result;
-  result.kind = Outcome::Kind::unknown;
-  for (const Ending& place : places) unknowns.insert(unknowns.end(), place.unknowns.begin(), place.unknowns.end());
-  if (!unknowns.empty()) {
-    places.clear();  // one of the ways ends nobody knows where: the others say nothing
-  } else {
-    for (const Possibility& one : all) unknowns.insert(unknowns.end(), one.unknowns.begin(), one.unknowns.end());
-  }
-  std::ranges::sort(places, {}, [](const Ending& place) { return ending_text(place); });
-  sort(unknowns);
-  result.either = std::move(places);
-  result.unknowns = std::move(unknowns);
-  result.ways = hash_of(all);
-  return result;
+  if (made.either.size() == 1) return std::move(made.either.front());
+  std::ranges::sort(made.either, {}, [](const Ending& place) { return ending_text(place); });
+  sort(made.unknowns);
+  return made;
+}
+
+Ending ending_of(const std::vector<Possibility>& all) {
+  const Choice choice = choice_of(all);
+  Ending made = of(all.front().trace);
+  for (std::size_t i = 1; i < all.size(); ++i) made = either_of(made, of(all[i].trace), choice);
+  return made;
 }
 
 std::string ending_text(const Ending& ending) { return printable(place_of(ending) + answers_of(ending)); }

@@ -24,7 +24,7 @@ struct Ending {
   Outcome::Answers answers = Outcome::Answers::arrive;
   std::vector<Ending> either;         // unknown: it is one of these
   std::vector<std::string> unknowns;  // unknown: for want of this
-  std::size_t ways = 0;               // either: a hash of which is which; no part of what is compared
+  std::size_t ways = 0;               // either: a hash of which is which (see Choice); no part of what is compared
 
   std::string listener;  // translated, transparent: who has that port; no part of what is compared
 
@@ -39,7 +39,17 @@ struct Ending {
 // Returns the same for endings that are equal.
 [[nodiscard]] std::size_t hash_of(const Ending& ending);
 
-// Of all the ways that a packet may go.
+// What is unknown where packets may go several ways.
+struct Choice {
+  std::vector<std::string> unknowns;
+  std::size_t ways = 0;  // a hash of which is which
+};
+[[nodiscard]] Choice choice_of(const std::vector<Possibility>& all);
+
+// Of what ends in one of two ways.
+[[nodiscard]] Ending either_of(const Ending& a, const Ending& b, const Choice& choice);
+
+// Of all the ways that a packet may go; each was followed to its end.
 [[nodiscard]] Ending ending_of(const std::vector<Possibility>& all);
 
 // "127.0.0.1:15001 (Envoy outbound)", "leaves untouched, by eth0", "dropped"

@@ -82,34 +82,51 @@ Value usual_of(const Interval& all, Field field) {
 
 }  // namespace
 
-struct Regions::Followed {
-  Point point{};
-  std::vector<Leg> legs;
-  Leaf end = uncovered;  // of the last leg; uncovered: such packets were followed from the last state on
-  // Returns the end by another path than that of the leg, by which packets go on alike.
-  [[nodiscard]] Leaf end_by(Regions& regions, const ChainPath& path, const ChainPath& other) const {
-    const Decision& decision = regions.decision(end);
-    if (decision.step == nullptr || decision.inherited) return end;
-    return regions.leaf_of(decision.ending, in_place_of(*decision.step, path, other, regions.steps_), false);
-  }
-};
-
 // What becomes of packets of one path through the chain that is asked first.
 struct Regions::Passing {
   std::optional<Leaf> end;           // there
   const Step* left_alone = nullptr;  // by that rule, if they go on
   bool inherits = false;             // the reason of those before, if none is found further on
+  friend auto operator<=>(const Passing&, const Passing&) = default;
+  // Returns the same by another path than that, by which packets go on alike.
+  [[nodiscard]] Passing by(const ChainPath& path, const ChainPath& other, Regions& regions) const {
+    Passing made = *this;
+    if (left_alone != nullptr) made.left_alone = in_place_of(*left_alone, path, other, regions.steps_);
+    if (!end) return made;
+    const Decision& decision = regions.decision(*end);
+    if (decision.step != nullptr && !decision.inherited)
+      made.end = regions.leaf_of(decision.ending, in_place_of(*decision.step, path, other, regions.steps_), false);
+    return made;
+  }
+};
+
+// A way that packets may go from a state on.
+struct Regions::Branch {
+  std::optional<States::Number> next;  // nothing: they end
+  Passing passing;
+  friend auto operator<=>(const Branch&, const Branch&) = default;
+};
+
+struct Regions::Followed {
+  Point point{};
+  std::vector<Leg> legs;
+  std::vector<Branch> branches;  // of the last leg; none: such packets were followed from there on
+  Choice choice;                 // of several: which one it is, is unknown
 };
 
 // Where packets go from one state on, by the diagram of the chain that is asked first, if one is.
 struct Regions::Transition {
   Node by = Diagrams::nothing();
   std::vector<Diagrams::Part> parts;
-  std::vector<std::optional<States::Number>> next;  // of the parts; nothing: they end
+  struct Onward {
+    std::vector<Branch> branches;
+    Choice choice;
+  };
+  std::vector<Onward> onward;  // of the parts
   Diagrams::PartOf part_of;
-  std::vector<Passing> passing;  // of the leaves in part_of
+  std::vector<Passing> passing;  // of the leaves in part_of; where there are several branches, each has its own
   [[nodiscard]] std::size_t bytes() const {
-    return sizeof *this + parts.size() * (sizeof(Diagrams::Part) + sizeof next.front()) +
+    return sizeof *this + parts.size() * (sizeof(Diagrams::Part) + sizeof(Onward) + sizeof(Branch)) +
            part_of.size() * (sizeof part_of.front() + sizeof(Passing));
   }
 };
@@ -201,6 +218,26 @@ Leaf Regions::end_of(const Leg& leg, const std::vector<Possibility>& all) {
   return leaf_of(ending_of(all), inherited || step == nullptr ? nullptr : steps_.of(*step), inherited);
 }
 
+// The ways that a packet may go from the last leg on; all that end in it are one.
+std::vector<Regions::Branch> Regions::branches_of(const Leg& leg, std::span<const Way> ways,
+                                                  const std::vector<Possibility>& all) {
+  std::vector<Possibility> ended;
+  std::ranges::copy_if(all, std::back_inserter(ended), [](const Possibility& one) { return !one.known; });
+  std::vector<Branch> made;
+  auto way = ways.begin();
+  for (const Possibility& one : all) {
+    Branch branch;
+    if (one.known) {
+      branch = {way->next, {{}, way->left_alone, way->left_alone == nullptr && !leg.decided}};
+      ++way;
+    }
+    if (std::ranges::find(made, branch.next, &Branch::next) != made.end()) continue;
+    if (!one.known) branch.passing.end = end_of(leg, ended);
+    made.push_back(branch);
+  }
+  return made;
+}
+
 Regions::Followed Regions::follow(const Point& point, Pod& pod, States::Number target) {
   ++followed_;
   // Those of icmp too, for whose nobody asks: so it comes to the states of others.
@@ -216,7 +253,7 @@ Regions::Followed Regions::follow(const Point& point, Pod& pod, States::Number t
   }
   const Sets::Id interfaces = sets_.of(normal(std::move(possible)));
   cell.interface(interfaces);
-  const auto none = [&] { return Followed{point, cell.take_legs(), no_such_packet}; };
+  const auto none = [&] { return Followed{point, cell.take_legs(), {{{}, {no_such_packet}}}, {}}; };
   if (!sets_.contains(interfaces, point[index(Field::interface)])) return none();
   if (way == Direction::in) cell.interface(sets_.single(point[index(Field::interface)]));
   // Sockets of IPv6 name IPv4 addresses so; no packet does.
@@ -236,9 +273,20 @@ Regions::Followed Regions::follow(const Point& point, Pod& pod, States::Number t
     cell.interface(bound == unbound ? no_device : sets_.difference(interfaces, no_device));
     if (bound == unbound) return none();
   }
-  const auto all = possibilities(packet, view, pod.rules.of(packet.destination->family), cell);
-  Followed followed{point, cell.take_legs()};
-  if (!all.empty()) followed.end = end_of(followed.legs.back(), all);
+  const auto all =
+      possibilities(packet, view, pod.rules.of(packet.destination->family), cell, pod.states.choices(target));
+  Followed followed{point, cell.take_legs(), {}, {}};
+  for (std::size_t i = 1; i < followed.legs.size(); ++i) {
+    const States::Number from = followed.legs[i - 1].from;
+    pod.states.connect(from, followed.legs[i].from, pod.states.choices(from));
+  }
+  if (all.empty()) throw std::logic_error("a packet left the way of those that answer alike");
+  const bool was_followed = cell.ways().empty() && all.front().known;
+  if (was_followed) return followed;
+  const Leg& last = followed.legs.back();
+  for (const Way& each : cell.ways()) pod.states.connect(last.from, each.next, each.choices);
+  followed.branches = branches_of(last, cell.ways(), all);
+  if (followed.branches.size() > 1) followed.choice = choice_of(all);
   return followed;
 }
 
@@ -358,9 +406,9 @@ void Regions::follow_all(Pod& pod, Node region, const Box& whole) {
       const std::vector<Node> parts = diagrams_.split(open, made.by, made.parts, made.part_of, family_of(sets_, whole));
       const Node before = open;
       for (std::size_t i = 0; i < parts.size(); ++i) {
-        if (!made.next[i]) continue;
-        pod.states.connect(state, *made.next[i]);
-        add(*made.next[i], rank + 1, parts[i]);
+        for (const Branch& branch : made.onward[i].branches) {
+          if (branch.next) add(*branch.next, rank + 1, parts[i]);
+        }
       }
       open = diagrams_.without(open, diagrams_.any_of(parts));
       if (open == before) throw std::logic_error("a packet was followed and nothing is known of it");
@@ -375,7 +423,7 @@ void Regions::follow_all(Pod& pod, Node region, const Box& whole) {
 // each of those that lead alike.
 Regions::Transition Regions::transition(Pod& pod, States::Number state, Node open, const Box& whole) {
   Transition made;
-  std::map<std::pair<Node, std::optional<States::Number>>, std::uint32_t> numbers;
+  std::map<std::tuple<Node, std::size_t, std::vector<Branch>>, std::uint32_t> numbers;
   std::vector<ChainPaths::Difference> differences;
   // `instead`: the path of other packets, which go on alike.
   const auto add = [&](const Followed& followed, std::vector<Leg>::const_iterator leg,
@@ -396,27 +444,23 @@ Regions::Transition Regions::transition(Pod& pod, States::Number state, Node ope
                                     [&](Leaf in, Leaf there) { return in == yes && there == path->second ? yes : no; });
       }
     }
-    Passing passing;
-    std::optional<States::Number> next;
-    if (leg + 1 == followed.legs.end()) {
-      passing.end = instead ? followed.end_by(*this, paths_.path(by), paths_.path(*instead)) : followed.end;
-    } else {
-      next = (leg + 1)->from;
-      passing.left_alone = leg->left_alone;
-      passing.inherits = leg->left_alone == nullptr && !leg->decided;
-      if (instead && leg->left_alone != nullptr)
-        passing.left_alone = in_place_of(*leg->left_alone, paths_.path(by), paths_.path(*instead), steps_);
+    std::vector<Branch> branches = followed.branches;
+    if (leg + 1 != followed.legs.end())
+      branches = {{(leg + 1)->from, {{}, leg->left_alone, leg->left_alone == nullptr && !leg->decided}}};
+    if (instead) {
+      for (Branch& branch : branches) branch.passing = branch.passing.by(paths_.path(by), paths_.path(*instead), *this);
     }
     by = instead.value_or(by);
-    const auto [number, is_new] = numbers.try_emplace({inside, next}, static_cast<std::uint32_t>(made.parts.size()));
-    if (is_new) {
-      made.parts.push_back({inside, Diagrams::whole(yes)});
-      made.next.push_back(next);
-    }
     const auto place = Diagrams::place_in(made.part_of, by);
     if (place != made.part_of.end() && place->first == by) return;
+    Passing passing{{}, nullptr, true};
+    if (branches.size() == 1) std::swap(passing, branches.front().passing);
     made.passing.insert(made.passing.begin() + (place - made.part_of.begin()), passing);
+    const auto [number, is_new] = numbers.try_emplace({inside, followed.choice.ways, branches}, made.parts.size());
     made.part_of.emplace(place, by, number->second);
+    if (!is_new) return;
+    made.parts.push_back({inside, Diagrams::whole(yes)});
+    made.onward.push_back({std::move(branches), followed.choice});
   };
   const auto leg_of = [&](const Followed& followed) {
     const auto leg = std::ranges::find(followed.legs, state, &Leg::from);
@@ -428,7 +472,7 @@ Regions::Transition Regions::transition(Pod& pod, States::Number state, Node ope
     require_room(pod);
     auto followed = std::make_shared<const Followed>(follow(example(box), pod, state));
     for (auto leg = leg_of(*followed) + 1; leg < followed->legs.end(); ++leg) {
-      if (leg + 1 < followed->legs.end() || followed->end != uncovered) pod.at(leg->from).followed.push_back(followed);
+      if (leg + 1 < followed->legs.end() || !followed->branches.empty()) pod.at(leg->from).followed.push_back(followed);
     }
     return Shared(followed);
   };
@@ -480,8 +524,10 @@ bool Regions::work_out(Pod& pod, States::Number number) {
   state.worked_out = pod.round;
   bool is_other = std::exchange(state.is_new, false);
   for (const Transition& transition : state.transitions) {
-    for (const auto& next : transition.next) {
-      if (next && work_out(pod, *next)) is_other = true;
+    for (const auto& [branches, choice] : transition.onward) {
+      for (const Branch& branch : branches) {
+        if (branch.next && work_out(pod, *branch.next)) is_other = true;
+      }
     }
   }
   state.has_changed = is_other;
@@ -489,7 +535,9 @@ bool Regions::work_out(Pod& pod, States::Number number) {
   state.further = Diagrams::nothing();
   for (Transition& transition : state.transitions) {
     for (std::size_t i = 0; i < transition.parts.size(); ++i) {
-      if (transition.next[i]) transition.parts[i].other = pod.at(*transition.next[i]).further;
+      const auto& [branches, choice] = transition.onward[i];
+      if (branches.size() > 1) transition.parts[i].other = either(pod, branches, choice);
+      if (branches.size() == 1 && branches.front().next) transition.parts[i].other = further(pod, branches.front());
     }
     const auto passing_of = [&](Leaf by) -> const Passing& {
       const auto place = Diagrams::place_in(transition.part_of, by) - transition.part_of.begin();
@@ -508,8 +556,40 @@ bool Regions::work_out(Pod& pod, States::Number number) {
 // With the rule that left such packets alone, if nothing decides about them further on.
 Leaf Regions::passed(Leaf leaf, const Passing& passing) {
   const Decision& decision = decisions_[leaf];
-  if (!decision.inherited || passing.inherits) return leaf;
+  if (!decision.inherited || passing.inherits || passing.end) return leaf;
   return leaf_of(decision.ending, passing.left_alone, false);
+}
+
+Regions::Node Regions::further(Pod& pod, const Branch& branch) {
+  return branch.next ? pod.at(*branch.next).further : Diagrams::whole(branch.passing.end.value_or(uncovered));
+}
+
+// What becomes of packets that go on by one of these, each with what it passes.
+Regions::Node Regions::either(Pod& pod, std::span<const Branch> branches, const Choice& choice) {
+  const Passing* first = &branches.front().passing;
+  Node made = further(pod, branches.front());
+  for (const Branch& branch : branches.subspan(1)) {
+    Memo known;
+    made = diagrams_.combined(made, further(pod, branch), [&](Leaf one, Leaf other) {
+      const std::uint64_t key = std::uint64_t{one} << 32 | other;
+      if (const auto* found = known.find(key)) return *found;
+      const Leaf leaf = either(first != nullptr ? passed(one, *first) : one, passed(other, branch.passing), choice);
+      known.add(key, leaf);
+      return leaf;
+    });
+    first = nullptr;
+  }
+  return made;
+}
+
+// Of packets that end in one of two ways.
+Leaf Regions::either(Leaf one, Leaf other, const Choice& choice) {
+  if (one == other) return one;
+  if (one == uncovered || other == uncovered) return uncovered;
+  const Decision& decision = decisions_[one];
+  const Ending& end = decisions_[other].ending;
+  if (by_ending(one) == by_ending(other) && decision.ending.ways == end.ways) return one;
+  return leaf_of(either_of(decision.ending, end, choice), decision.step, decision.inherited);
 }
 
 // Returns an unknown ending where packets end differently by their next hops. `one`: by all pods before `hop`; `other`:
@@ -616,19 +696,31 @@ bool Regions::end_alike(Leaf one, Leaf other) const {
 
 Leaf Regions::at(std::size_t number, const Point& point) {
   const Pods hops = pods_[number];
-  Leaf made = at(*hops.front(), point);
-  for (std::size_t hop = 1; hop < hops.size(); ++hop) made = either(number, hop, made, at(*hops[hop], point));
+  Leaf made = uncovered;
+  for (std::size_t hop = 0; hop < hops.size(); ++hop) {
+    std::map<States::Number, Leaf> known;
+    const Leaf leaf = at(*hops[hop], point, States::start, known);
+    made = hop == 0 ? leaf : either(number, hop, made, leaf);
+  }
   return made;
 }
 
-Leaf Regions::at(Pod& pod, const Point& point) {
-  const Followed followed = follow(point, pod, States::start);
-  Leaf leaf = followed.end;
-  if (leaf == uncovered) leaf = diagrams_.at(pod.at(followed.legs.back().from).further, point);
+// From that state on, by the packet alone.
+Leaf Regions::at(Pod& pod, const Point& point, States::Number from, std::map<States::Number, Leaf>& known) {
+  if (const auto found = known.find(from); found != known.end()) return found->second;
+  const Followed followed = follow(point, pod, from);
+  Leaf leaf = uncovered;
+  if (followed.branches.empty()) leaf = diagrams_.at(pod.at(followed.legs.back().from).further, point);
+  for (const Branch& branch : followed.branches) {
+    const Leaf end =
+        branch.passing.end.value_or(branch.next ? passed(at(pod, point, *branch.next, known), branch.passing) : leaf);
+    leaf = &branch == &followed.branches.front() ? end : either(leaf, end, followed.choice);
+  }
   for (std::size_t i = followed.legs.size() - 1; i-- > 0;) {
     const Leg& leg = followed.legs[i];
     leaf = passed(leaf, {{}, leg.left_alone, leg.left_alone == nullptr && !leg.decided});
   }
+  known.emplace(from, leaf);
   return leaf;
 }
 

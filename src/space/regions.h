@@ -135,6 +135,7 @@ class Regions {
   struct Pod;       // what is worked out once for a side, by one next hop of each route
   struct Followed;  // a packet
   struct Passing;
+  struct Branch;
   struct Transition;
   struct State;
   static constexpr Leaf yes = Diagrams::yes;
@@ -146,6 +147,10 @@ class Regions {
   bool work_out(Pod& pod, States::Number number);
   Leaf passed(Leaf leaf, const Passing& passing);
   Leaf end_of(const Leg& leg, const std::vector<Possibility>& all);
+  std::vector<Branch> branches_of(const Leg& leg, std::span<const Way> ways, const std::vector<Possibility>& all);
+  Leaf either(Leaf one, Leaf other, const Choice& choice);
+  static Node further(Pod& pod, const Branch& branch);
+  Node either(Pod& pod, std::span<const Branch> branches, const Choice& choice);
   Node outside(std::span<const Box> boxes);
   Node outside_ordinary(const PodView& pod, Scope scope = Scope::ordinary);
   Node completed(Node outside, std::size_t side);
@@ -153,7 +158,7 @@ class Regions {
   bool pair(RulesByFamily& rules, std::size_t other, RulesByFamily& other_rules);
   static bool find_same_neighbours(RulesByFamily& rules, const PodView& pod, RulesByFamily& other_rules);
   Node completed(Node outside, Pod& pod);
-  Leaf at(Pod& pod, const Point& point);
+  Leaf at(Pod& pod, const Point& point, States::Number from, std::map<States::Number, Leaf>& known);
   using Pods = std::span<const std::unique_ptr<Pod>>;
   Leaf either(std::size_t side, std::size_t hop, Leaf one, Leaf other);
   [[nodiscard]] static std::string of_these_hops(const std::string& ways, Pods pods);

@@ -12,7 +12,9 @@ std::optional<Packet> witness(const Regions& regions, std::size_t side, const Po
   if (!asked) return std::nullopt;
   try {
     const Side& of = regions.side(side);
-    const Ending explained = ending_of({{explain(*asked, of.pod, of.live), {}, true}});
+    Possibility alone;
+    alone.trace = explain(*asked, of.pod, of.live);
+    const Ending explained = ending_of({alone});
     const bool is_unknown = ending.kind == Outcome::Kind::unknown && explained.kind == Outcome::Kind::unknown;
     return is_unknown || explained == ending ? asked : std::nullopt;
   } catch (const Error&) {  // there is no such packet

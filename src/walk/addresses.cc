@@ -18,6 +18,12 @@ bool contains(const std::vector<AddressRange>& ranges, const Address& address, O
   return std::ranges::any_of(ranges, [&](const AddressRange& range) { return range.contains(address); });
 }
 
+bool keeps_address(const Translation& made, Observer* observer) {
+  const Origin origin = made.before.address_origin;
+  if (origin != Origin::constant && origin == made.after.address_origin) return true;  // of any packet
+  return contains(AddressRange::single(made.after.address), made.before.address, observer);
+}
+
 bool is_loopback(const Address& address, Observer* observer) {
   static const AddressRange ranges[] = {*AddressRange::parse("127.0.0.0/8"), *AddressRange::parse("::1/128")};
   return contains(ranges[address.family == Family::ipv4 ? 0 : 1], address, observer);

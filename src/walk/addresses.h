@@ -12,9 +12,13 @@
 namespace sidetrack {
 
 class Observer;
+struct Translation;
 
 [[nodiscard]] bool contains(const AddressRange& range, const Address& address, Observer* observer);
 [[nodiscard]] bool contains(const std::vector<AddressRange>& ranges, const Address& address, Observer* observer);
+
+// Tells whether it leaves the address as it was.
+[[nodiscard]] bool keeps_address(const Translation& made, Observer* observer);
 
 [[nodiscard]] bool is_loopback(const Address& address, Observer* observer);
 [[nodiscard]] bool is_any(const Address& address, Observer* observer);

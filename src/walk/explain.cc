@@ -341,16 +341,17 @@ Trace explain_briefly(const Packet& packet, const PodView& pod, FamilyRules& rul
   return explained(packet, filled_in(packet, pod), pod, rules, true);
 }
 
-std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod, FamilyRules& rules,
-                                       Observer& observer) {
+std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod, FamilyRules& rules, Observer& observer,
+                                       std::vector<std::size_t> guide) {
   const Packet asked = filled_in(packet, pod, &observer);
   Trace nothing;
   nothing.packet = asked;
   if (const auto outcome = without_walk(packet, asked, pod, &observer)) {
     nothing.outcome = *outcome;
-    return {{std::move(nothing), {}, true}};
+    return {{std::move(nothing), {}, {}}};
   }
   WalkContext context(pod, rules, &observer);
+  context.forks = Forks(context.asked_marks, std::move(guide));
   context.source_chosen = packet.source.has_value();
   if (asked.destination != packet.destination) {  // see filled_in()
     const bool is_source = packet.source && asked.destination->family == Family::ipv4;
@@ -364,19 +365,20 @@ std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod,
     observer.begins();
     PacketWalk walk(asked, context);
     walk.run();
-    if (context.known) return {};
     // Those that come to where another has been are short, and yet there may be too many of them.
     if (++walks > 16 * rules.most_paths() || (!walk.seen() && all.size() == rules.most_paths())) {
       nothing.outcome = too_many_paths(asked, rules);
       rules.most_paths() = after_too_many;
-      return {{std::move(nothing), {}, true}};
+      return {{std::move(nothing), {}, {}}};
     }
-    if (walk.seen()) continue;
-    const auto with_answers = walk.with_answers();
-    if (context.known) return {};
-    Possibility& made = all.emplace_back(Possibility{walk.take_trace(), {}, with_answers.has_value()});
+    const auto with_answers = walk.seen() ? std::nullopt : walk.with_answers();
+    const bool known = std::exchange(context.known, false);
+    if ((!known && !with_answers) || !observer.wants_end()) continue;
+    Possibility& made = all.emplace_back();
+    made.trace = walk.take_trace();
+    made.known = known;
     if (with_answers) made.trace.outcome = *with_answers;
-    for (const Fork& fork : context.forks.made()) {
+    for (const Fork& fork : context.forks.made_since()) {
       made.unknowns.push_back(fork.subject);
       made.taken.push_back(fork.taken);
     }

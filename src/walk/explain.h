@@ -145,8 +145,8 @@ struct Trace {
 struct Possibility {
   Trace trace;
   std::vector<std::string> unknowns;  // what is unknown and was taken to be one way or the other: "`-m bpf`"
-  bool answered = true;               // false: what becomes of the answers is that of another one of this place
-  std::vector<std::size_t> taken{};   // of `unknowns`: which way
+  std::vector<std::size_t> taken;     // of `unknowns`: which way
+  bool known = false;                 // the observer knows what becomes of it: the trace says no more
 };
 
 // Walks the packet through every base chain of everything in `live`, in the kernel's order: by hook, by priority; the
@@ -164,11 +164,11 @@ struct Possibility {
 // packet's family, for many packets of one pod.
 [[nodiscard]] Trace explain_briefly(const Packet& packet, const PodView& pod, FamilyRules& rules);
 
-// All the ways that it may go, each to its end; one, if all is known; none, if the observer knows them. The traces hold
-// no rule that does not match, and no texts: the observer is told what was asked of the packet. `rules`: of the
-// packet's family.
+// All the ways that it may go, each to its end, or to where the observer knows it; one, if all is known. The traces
+// hold no rule that does not match, and no texts: the observer is told what was asked of the packet. `rules`: of the
+// packet's family. `guide`: see Forks.
 [[nodiscard]] std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod, FamilyRules& rules,
-                                                     Observer& observer);
+                                                     Observer& observer, std::vector<std::size_t> guide = {});
 
 // For a plan without a pod: lo, and eth0 with the addresses that are set aside for documentation (192.0.2.2/24,
 // 2001:db8::2/64) and the default route; interfaces that the rules name, or others besides these; policy rules, routes

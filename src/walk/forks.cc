@@ -22,9 +22,24 @@ std::optional<std::size_t> Forks::choose(Fork fork, ChoiceState choice_state) {
   keep_marks(choice_state.packet, asked_marks_);
   if (std::ranges::find(seen_, choice_state) != seen_.end()) return {};
   seen_.push_back(std::move(choice_state));
+  if (at_ < guide_.size() && guide_[at_] < fork.options.size()) fork.taken = guide_[at_];
   made_.push_back(std::move(fork));
   again_ = at_ = made_.size();
-  return 0;
+  return made_.back().taken;
+}
+
+void Forks::keep() {
+  if (is_kept_) return;
+  is_kept_ = true;
+  kept_ = at_;
+  guide_.clear();
+  seen_.clear();
+}
+
+std::vector<std::size_t> Forks::taken() const {
+  std::vector<std::size_t> result;
+  for (std::size_t i = 0; i < at_; ++i) result.push_back(made_[i].taken);
+  return result;
 }
 
 std::optional<std::string> Forks::next_hop(const RouteLookup& way, const Address& destination, std::size_t steps,
@@ -42,8 +57,12 @@ std::optional<std::string> Forks::next_hop(const RouteLookup& way, const Address
 
 bool Forks::next() {
   hops_.clear();
-  while (!made_.empty() && made_.back().taken + 1 == made_.back().options.size()) made_.pop_back();
-  if (made_.empty()) return false;
+  if (!guide_.empty()) {  // it led elsewhere
+    *this = Forks(asked_marks_);
+    return true;
+  }
+  while (made_.size() > kept_ && made_.back().taken + 1 == made_.back().options.size()) made_.pop_back();
+  if (made_.size() == kept_) return false;
   ++made_.back().taken;
   again_ = made_.size();
   at_ = 0;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,10 +37,12 @@ struct Fork {
 class Forks {
  public:
   // `asked_marks`: the bits of marks that anything asks for; walks that differ in others are alike.
-  explicit Forks(std::uint32_t asked_marks) : asked_marks_(asked_marks) {}
+  // `guide`: the options that the first walk takes.
+  explicit Forks(std::uint32_t asked_marks, std::vector<std::size_t> guide = {})
+      : asked_marks_(asked_marks), guide_(std::move(guide)) {}
 
-  // Which option this walk takes: the first one, until `next`. Nothing: a walk has stood there before, so that this one
-  // need not go on.
+  // Which option this walk takes: the first one, or that of the guide, until `next`. Nothing: a walk has stood there
+  // before, so that this one need not go on.
   std::optional<std::size_t> choose(Fork fork, ChoiceState choice_state);
 
   // By which of its route's next hops a packet leaves that is not bound to an interface; the same for all that asks
@@ -50,14 +53,23 @@ class Forks {
   // To the next walk; false if there is none.
   bool next();
 
-  // Whether this walk has chosen already.
-  [[nodiscard]] bool any() const { return at_ > 0; }
+  // Keeps what this walk has chosen so far: no other is made, and all that come next begin so.
+  void keep();
+  // Tells whether this walk has chosen since then.
+  [[nodiscard]] bool any() const { return at_ > kept_; }
+  // Returns the options that it took.
+  [[nodiscard]] std::vector<std::size_t> taken() const;
 
   // Of the walk that was made last.
   [[nodiscard]] const std::vector<Fork>& made() const { return made_; }
+  // The same, without those that are kept.
+  [[nodiscard]] std::span<const Fork> made_since() const { return std::span(made_).subspan(kept_); }
 
  private:
   std::uint32_t asked_marks_;
+  std::vector<std::size_t> guide_;
+  bool is_kept_ = false;
+  std::size_t kept_ = 0;
   std::vector<Fork> made_;
   std::size_t again_ = 0;  // so many of them are to be made as before
   std::size_t at_ = 0;

@@ -94,9 +94,8 @@ struct WalkState : PacketState {
     const auto& made = now.connection.source;
     if (now.state == ConnectionState::reply || !made) return {};
     if (!made->after_known) return NewSource{};
-    const Address& after = made->after.address;
-    if (contains(AddressRange::single(after), made->before.address, now.observer)) return {};
-    return NewSource{after};
+    if (keeps_address(*made, now.observer)) return {};
+    return NewSource{made->after.address};
   }
 };
 

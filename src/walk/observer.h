@@ -23,6 +23,7 @@ struct PacketAtHook;
 struct Trace;
 struct WalkState;
 class ChainIndex;
+class Forks;
 
 // A place between two rules' tables, where a packet's way so far is told by its state alone.
 struct Checkpoint {
@@ -33,6 +34,7 @@ struct Checkpoint {
   // that is in the state (`decided`).
   const Trace& trace;
   std::optional<std::size_t> left_alone;  // a step of it
+  Forks& forks;                           // what was chosen on it
   bool decided = false;
 };
 
@@ -88,8 +90,8 @@ class Observer {
 
   // A walk begins. Where something is unknown there is more than one, which are alike up to there.
   virtual void begins() = 0;
-  // Lets walks that begin next go on from here (yes), or from the start again.
-  virtual void begins_here(bool here) = 0;
+  // Tells whether what becomes of the packet at the end of this walk is asked for.
+  virtual bool wants_end() = 0;
   // Tells at each checkpoint whether to be told of it.
   virtual bool wants_checkpoint() = 0;
   // False: what becomes of the packet from here on is known, and it need not be followed further.
@@ -112,7 +114,7 @@ class NullObserver : public Observer {
   void mark() override {}
   void mark(std::uint32_t /*now*/, std::uint32_t /*own*/, std::uint32_t /*value*/, std::uint32_t /*mask*/) override {}
   void begins() override {}
-  void begins_here(bool /*here*/) override {}
+  bool wants_end() override { return true; }
   bool wants_checkpoint() override { return false; }
   bool checkpoint(const Checkpoint& /*checkpoint*/) override { return true; }
 };

@@ -79,7 +79,7 @@ void PacketWalk::leave_connection() {
 bool PacketWalk::is_another(const std::optional<Translation>& made) const {
   if (!made) return false;
   if (!made->after_known || made->after.port != made->before.port) return true;
-  return !contains(AddressRange::single(made->after.address), made->before.address, observer());
+  return !keeps_address(*made, observer());
 }
 
 std::string PacketWalk::zones_of(const PacketWalk& answer) const {
@@ -112,47 +112,19 @@ bool PacketWalk::first_packet() {
   if (!asked_.connmark && rules_.mark_connections()) {
     // An answer came before a later packet does, and may have changed the mark.
     walk.has_ended_ = true;
-    const std::optional<MarkAfter> after = walk.connmark_after(*packet_.first);
-    packet_.seen = !after;
-    if (!after) return false;
-    packet_.now.connmark = after->connmark;
+    packet_.now.connmark = walk.packet_.now.connmark;
+    if (packet_.first->arrives()) {
+      PacketWalk answer = walk.answer_to(*packet_.first);
+      answer.run();
+      packet_.seen = answer.seen();
+      if (answer.seen()) return false;
+      packet_.now.connmark = answer.packet_.now.connmark;
+    }
   }
   if (packet_.first->kind == Outcome::Kind::dropped) {
     packet_.doubt("the first packet of such a connection is dropped: there is none, if the rules were the same then");
   }
   return true;
-}
-
-// Tries what is unknown on the way of the answer here, for who observes: if all its ways leave the same mark, there
-// is one way from here on.
-std::optional<PacketWalk::MarkAfter> PacketWalk::connmark_after(const Outcome& outcome) {
-  if (!outcome.arrives()) return MarkAfter{packet_.now.connmark};
-  if (observer() != nullptr) {
-    WalkContext apart = WalkContext::of_part(context_);
-    std::vector<std::optional<std::uint32_t>> marks;
-    std::size_t walks = 0;
-    bool more = true;
-    observer()->begins_here(true);
-    while (more && marks.size() <= 1 && ++walks <= rules_.most_paths()) {
-      observer()->begins();
-      PacketWalk answer = answer_to(outcome, AnswerPlace::first, apart);
-      answer.run();
-      context_.known = apart.known;
-      if (apart.known) return {};
-      std::optional<std::uint32_t> mark = answer.packet_.now.connmark;
-      if (mark) *mark &= context_.asked_marks;  // as in a state's key: no rule tells the others apart
-      if (!answer.seen() && std::ranges::find(marks, mark) == marks.end()) marks.push_back(mark);
-      more = apart.forks.next();
-    }
-    const bool is_one = !more && marks.size() == 1;
-    if (!is_one) observer()->begins();
-    observer()->begins_here(false);
-    if (is_one) return MarkAfter{marks.front()};
-  }
-  PacketWalk answer = answer_to(outcome);
-  answer.run();
-  if (answer.seen()) return {};
-  return MarkAfter{answer.packet_.now.connmark};
 }
 
 void PacketWalk::translate(bool of_destination) {
@@ -307,7 +279,7 @@ std::optional<Outcome> PacketWalk::with_later_answers(Outcome outcome, const Pac
   return is_same ? outcome : ends_elsewhere(outcome, "those after the first one", end);
 }
 
-PacketWalk PacketWalk::answer_to(const Outcome& outcome, AnswerPlace place, WalkContext& context) const {
+PacketWalk PacketWalk::answer_to(const Outcome& outcome, AnswerPlace place) const {
   const bool lands = outcome.kind == Outcome::Kind::lands;
   Packet answer;
   answer.direction = lands ? Direction::out : Direction::in;
@@ -323,7 +295,7 @@ PacketWalk PacketWalk::answer_to(const Outcome& outcome, AnswerPlace place, Walk
   const bool is_tcp = is_of(Protocol::tcp, packet_.now);
   const bool keeps_mark = by_socket ? is_tcp && pod_.tcp_fwmark_accept : pod_.fwmark_reflect.contains(packet_.family);
   if (lands && keeps_mark) answer.mark = packet_.now.mark;
-  PacketWalk walk(answer, context, this);
+  PacketWalk walk(answer, context_, this);
   if (lands && keeps_mark) walk.packet_.now.own_bits = packet_.now.own_bits;
   walk.packet_.now.source = packet_.now.destination;
   walk.packet_.now.destination = packet_.now.source;

@@ -17,7 +17,7 @@ void add(StateKey& key, const Outcome& outcome) {
 }  // namespace
 
 bool PacketWalk::checkpoint(std::optional<Hook> at, const Call* after) {
-  if (observer() == nullptr || context_.is_part || context_.forks.any() || !observer()->wants_checkpoint()) return true;
+  if (observer() == nullptr || !observer()->wants_checkpoint()) return true;
   StateKey key;
   const PacketWalk* asked = this;  // the walk of what is asked about
   while (asked->outer_ != nullptr) asked = asked->outer_;
@@ -28,8 +28,8 @@ bool PacketWalk::checkpoint(std::optional<Hook> at, const Call* after) {
   const WalkState& packet = asked->packet_;
   std::optional<std::size_t> left_alone;
   if (!packet.left_alone.empty()) left_alone = packet.left_alone.back();
-  context_.known =
-      !observer()->checkpoint({key.bytes(), packet.trace, left_alone, of_first || !packet.capture.empty()});
+  context_.known = !observer()->checkpoint(
+      {key.bytes(), packet.trace, left_alone, context_.forks, of_first || !packet.capture.empty()});
   packet_.seen = context_.known;
   return !context_.known;
 }
@@ -45,6 +45,7 @@ void PacketWalk::add_to(StateKey& key, std::uint32_t own_mark) const {
   key.add_all(asked_.direction, asked_.state, now.answer, has_ended_, packet_.original, packet_.transparent,
               packet_.zone, packet_.zone_apart);
   add_rule(key, packet_.capture);
+  for (const void* chain : packet_.to_come) key.add(chain);
   key.add_all(now.connection.destination, now.connection.source, now.source, now.destination, now.ephemeral_ports.first,
               now.ephemeral_ports.last, now.source_known, now.untracked,
               now.connmark.value_or(0) & context_.asked_marks, now.connmark.has_value());

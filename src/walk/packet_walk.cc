@@ -34,15 +34,6 @@ WalkContext::WalkContext(const PodView& pod_, FamilyRules& rules_, Observer* obs
       asked_marks(rules.asked_marks() | marks_asked_by(pod)),
       forks(asked_marks) {}
 
-WalkContext WalkContext::of_part(const WalkContext& rest) {
-  WalkContext made(rest.pod, rest.rules, rest.observer);
-  made.source_chosen = rest.source_chosen;
-  made.source = rest.source;
-  made.destination = rest.destination;
-  made.is_part = rest.is_part || rest.forks.any();
-  return made;
-}
-
 PacketWalk::PacketWalk(const Packet& asked, WalkContext& context, const PacketWalk* outer)
     : context_(context), pod_(context.pod), rules_(context.rules), outer_(outer), asked_(asked) {
   packet_.family = asked_.destination->family;

@@ -23,8 +23,6 @@ class StateKey;
 // What all walks that answer one question have in common.
 struct WalkContext {
   WalkContext(const PodView& pod_, FamilyRules& rules_, Observer* observer_);
-  // Returns that of a part of a walk, in which all ways are tried apart from those of the rest.
-  [[nodiscard]] static WalkContext of_part(const WalkContext& rest);
   const PodView& pod;
   FamilyRules& rules;
   Observer* observer;
@@ -35,7 +33,6 @@ struct WalkContext {
   Origin destination = Origin::destination;
   bool is_brief = false;  // rules that do not match are not noted
   bool known = false;     // the observer knows what becomes of the packet: see Observer::checkpoint
-  bool is_part = false;   // of a walk that has chosen already
 };
 
 class PacketWalk {
@@ -159,15 +156,7 @@ class PacketWalk {
   std::optional<Outcome> with_later_answers(Outcome outcome, const PacketWalk& first,
                                             std::optional<std::uint32_t>& connmark);
   // The walk of the answer to what ended so.
-  [[nodiscard]] PacketWalk answer_to(const Outcome& outcome, AnswerPlace place = AnswerPlace::first) const {
-    return answer_to(outcome, place, context_);
-  }
-  [[nodiscard]] PacketWalk answer_to(const Outcome& outcome, AnswerPlace place, WalkContext& context) const;
-  // Finds out the mark of the connection after the answer to what ended so. Nothing: seen.
-  struct MarkAfter {
-    std::optional<std::uint32_t> connmark;
-  };
-  std::optional<MarkAfter> connmark_after(const Outcome& outcome);
+  [[nodiscard]] PacketWalk answer_to(const Outcome& outcome, AnswerPlace place = AnswerPlace::first) const;
 
   // ---- packet_neighbours.cc
   // The next hop is found by ARP, or by neighbour discovery, which passes the rules of IPv6 as any packet does.

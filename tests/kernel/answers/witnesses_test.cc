@@ -231,7 +231,9 @@ class Witnesses : public KernelTest, public ::testing::WithParamInterface<const 
       if (finding.witness.empty()) continue;
       ++counted.witnesses;
       const Trace trace = explain(packet_of(finding.witness), asked.there.pod, asked.there.live);
-      const std::string said = space::ending_text(space::ending_of({{trace, {}, true}}));
+      Possibility alone;
+      alone.trace = trace;
+      const std::string said = space::ending_text(space::ending_of({alone}));
       const bool right =
           trace.outcome.kind == Outcome::Kind::unknown ? finding.ending.starts_with("unknown") : said == finding.ending;
       counted.false_alarms += right ? 0 : 1;

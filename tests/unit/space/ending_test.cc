@@ -93,12 +93,6 @@ TEST(Ending, OfSeveralWaysIsKnownIfTheyEndAlike) {
   EXPECT_EQ(text({redirected(15001), redirected(15001)}), "127.0.0.1:15001");
   EXPECT_EQ(text({way(Kind::lands), way(Kind::lands, "", Answers::lost)}),
             "reaches the pod untouched; whether replies arrive is unknown");
-  // What becomes of the answers of one that was not followed so far is that of another that ends there.
-  Possibility not_answered = way(Kind::lands, "", Answers::arrive);
-  not_answered.answered = false;
-  const Possibility lost = way(Kind::lands, "", Answers::lost);
-  EXPECT_EQ(text({not_answered, lost}), "reaches the pod untouched; replies are lost");
-  EXPECT_EQ(text({lost, not_answered}), "reaches the pod untouched; replies are lost");
 }
 
 TEST(Ending, OfSeveralWaysIsOneOfThem) {
