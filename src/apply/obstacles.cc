@@ -12,6 +12,7 @@
 #include "mesh/describe.h"
 #include "model/error.h"
 #include "model/stable_sort.h"
+#include "pod/local_ranges.h"
 #include "space/forwarded.h"
 #include "space/pairs.h"
 #include "walk/explain.h"
@@ -250,14 +251,15 @@ class Search {
     if (!asked) return std::nullopt;
     try {
       const Family family = asked->destination->family;
-      Explained both{*asked, explain_briefly(*asked, usual_, planned_rules_.of(family)),
-                     explain_briefly(*asked, pod_, rules_.of(family))};
+      const Packet sent = as_sent(*asked, pod_);
+      Explained both{sent, explain_briefly(as_sent(*asked, usual_), usual_, planned_rules_.of(family)),
+                     explain_briefly(sent, pod_, rules_.of(family))};
       const Outcome& planned = both.planned.outcome;
       const Outcome& there = both.there.outcome;
       // explain() gave up after its longest search, a second: other packets would take as long.
       if (there.subject.find("possible paths") != std::string::npos) gave_up_ = true;
       if (!is_captured(planned) && !is_for_tunnel(both.planned)) return std::nullopt;
-      if (there == planned) {
+      if (there == planned || land_as_sent(there, planned)) {
         as_planned_ = true;
         return std::nullopt;
       }
@@ -267,6 +269,22 @@ class Search {
     } catch (const Error&) {
       return std::nullopt;
     }
+  }
+
+  // A translation to the address and port that it is sent to changes nothing.
+  static bool land_as_sent(const Outcome& a, const Outcome& b) {
+    const auto lands = [](const Outcome& one) {
+      return one.kind == Outcome::Kind::lands && !one.transparent &&
+             (!one.original || one.original->text() == one.at.text());
+    };
+    return lands(a) && lands(b) && a.at.text() == b.at.text() && a.source == b.source && a.answers == b.answers;
+  }
+
+  // What is for an address of the pod goes out where that is not its own.
+  static Packet as_sent(Packet packet, const PodView& pod) {
+    if (packet.direction == Direction::in || !packet.interface.empty()) return packet;
+    packet.direction = is_local(pod, *packet.destination) ? Direction::lo : Direction::out;
+    return packet;
   }
 
   // Whether its replies go to a port that kernels choose: what others say of well-known ones is about servers.
@@ -370,7 +388,9 @@ class Search {
     const RouteLookup way = route(pod_, key);
     const bool is_refused = outcome.kind == Outcome::Kind::unroutable && way.kind != RouteLookup::Kind::unicast;
     const bool stays = way.stays() && !route(usual_, key).stays();
-    const bool is_reason = way.kind == RouteLookup::Kind::unknown || is_refused || stays;
+    const bool is_within_local =
+        way.route != nullptr && std::ranges::count(main_routes_within_local(pod_), way.route) > 0;
+    const bool is_reason = way.kind == RouteLookup::Kind::unknown || is_refused || stays || is_within_local;
     return is_reason ? ip_words(way) : "";
   }
 

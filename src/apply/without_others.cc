@@ -2,7 +2,9 @@
 #include "apply/without_others.h"
 
 #include <algorithm>
+#include <iterator>
 
+#include "pod/local_ranges.h"
 #include "walk/addresses.h"
 
 namespace sidetrack {
@@ -75,6 +77,12 @@ PodView without_others(PodView pod, const Plan& plan) {
     for (InterfaceAddress& own : interface.addresses) own.is_local = own.network_is_local = true;
   }
   std::erase_if(pod.routes, [&](const Route& route) { return !is_usual(route, plan, pod); });
+  std::vector<Route> within_local;  // they take what is for the pod's own addresses
+  if (pod.has_one_table() != false)
+    std::ranges::transform(main_routes_within_local(pod), std::back_inserter(within_local),
+                           [](const Route* each) { return *each; });
+  std::erase_if(pod.routes,
+                [&](const Route& route) { return std::ranges::find(within_local, route) != within_local.end(); });
   Interface* lo = pod.interface("lo");
   if (lo == nullptr) return pod;
   lo->up = true;

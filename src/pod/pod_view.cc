@@ -34,6 +34,17 @@ bool PodView::has_address(Family family) const {
   return std::ranges::any_of(addresses(), [&](const Address& address) { return address.family == family; });
 }
 
+std::optional<bool> PodView::has_one_table() const {
+  static const std::vector<PolicyRule> usual = default_rules();
+  const auto lacks_any = [](const std::vector<PolicyRule>& all, const std::vector<PolicyRule>& of) {
+    return std::ranges::any_of(of, [&](const PolicyRule& rule) {
+      return rule.family == Family::ipv4 && std::ranges::find(all, rule) == all.end();
+    });
+  };
+  if (lacks_any(usual, rules) || lacks_any(rules, usual)) return false;
+  return tables_are_apart ? std::optional(!*tables_are_apart) : std::nullopt;
+}
+
 void PodView::insert(const PolicyRule& rule) {
   const auto next = std::ranges::find_if(
       rules, [&](const PolicyRule& there) { return there.family == rule.family && there.priority > rule.priority; });

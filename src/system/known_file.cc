@@ -32,6 +32,7 @@ constexpr Row files[] = {
     {"/proc/sys/net/ipv4/tcp_fwmark_accept"},
     {"/proc/sys/net/bridge/bridge-nf-call-iptables"},
     {"/proc/sys/net/bridge/bridge-nf-call-ip6tables"},
+    {"/proc/thread-self/net/fib_trie"},
     {"/proc/sys/net/ipv4/conf/all/accept_local", KnownFilesFor::answers},
     {"/proc/sys/net/ipv4/fwmark_reflect", KnownFilesFor::answers},
     {"/proc/sys/net/ipv6/fwmark_reflect", KnownFilesFor::answers},

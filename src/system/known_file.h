@@ -18,6 +18,7 @@ enum class KnownFile : std::uint8_t {
   tcp_fwmark_accept,     // net.ipv4.tcp_fwmark_accept
   rules_of_frames_ipv4,  // net.bridge.bridge-nf-call-iptables; not there without br_netfilter in the kernel
   rules_of_frames_ipv6,  // net.bridge.bridge-nf-call-ip6tables; likewise
+  ipv4_tables,           // the prefixes of IPv4's tables of routes: fib_trie in /proc/net
   // Who changes rules does not read these: by none of them does a rule come in the way of what is captured.
   accept_local,         // net.ipv4.conf.all.accept_local
   fwmark_reflect_ipv4,  // net.ipv4.fwmark_reflect

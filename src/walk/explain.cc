@@ -61,15 +61,9 @@ std::optional<Outcome> not_followed(const Packet& asked, const PodView& pod, Obs
                    std::string(many_receivers));
 }
 
-// Tells whether it is none of those that every network namespace begins with.
-bool is_custom_in_ipv4(const PolicyRule& rule) {
-  const std::vector<PolicyRule> usual = default_rules();
-  return rule.family == Family::ipv4 && std::ranges::find(usual, rule) == usual.end();
-}
-
 // A route by a rule gives such a connection a source that is not the pod's, which only a transparent socket may have
-// (__ip_dev_find in ip_route_output_key_hash_rcu). One in table main counts as local until the first policy
-// rule is added (fib_trie_unmerge): whether one was, and is gone, is not to be seen.
+// (__ip_dev_find in ip_route_output_key_hash_rcu). One in table main counts as local while that is one with table
+// local.
 std::optional<Outcome> without_source(const Packet& packet, const Packet& asked, const PodView& pod,
                                       Observer* observer) {
   if (packet.source || asked.direction != Direction::out || asked.destination->family != Family::ipv4) return {};
@@ -78,7 +72,9 @@ std::optional<Outcome> without_source(const Packet& packet, const Packet& asked,
   if (way.kind != RouteLookup::Kind::by_rule || is_local(pod, to, observer)) return {};
   if (observer != nullptr) observer->protocol();
   if (asked.protocol != Protocol::tcp) return {};
-  if (way.route->table == main_table && std::ranges::none_of(pod.rules, is_custom_in_ipv4)) {
+  const std::optional<bool> is_one = way.route->table == main_table ? pod.has_one_table() : false;
+  if (is_one == true) return {};
+  if (!is_one) {
     return not_known(asked,
                      fmt::format("whether {} counts as an address of the pod: `{}` is in table main, which is one with "
                                  "table local until a policy rule is added",

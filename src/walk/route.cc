@@ -71,6 +71,25 @@ const Route* longest_within_own(const PodView& pod, const RouteKey& key) {
   return found;
 }
 
+// Returns the route of table main to a part of what is local, if that prefix is the longest of both tables.
+const Route* longest_in_main(const PodView& pod, const RouteKey& key) {
+  if (key.destination.family == Family::ipv6) return nullptr;
+  const Route* best = nullptr;
+  for (const Route* route : main_routes_within_local(pod)) {
+    if (best != nullptr && best->to.prefix_length() >= route->to.prefix_length()) continue;
+    if (contains(route->to, key.destination, key.observer) && counts(*route, key)) best = route;
+  }
+  if (best == nullptr) return nullptr;
+  const auto is_longer = [&](const AddressRange& local) {
+    return local.prefix_length() >= best->to.prefix_length() && contains(local, key.destination, key.observer);
+  };
+  const bool is_in_local = std::ranges::any_of(own_ranges(pod.interfaces, Family::ipv4), is_longer) ||
+                           std::ranges::any_of(pod.routes, [&](const Route& route) {
+                             return route.table == local_table && is_longer(route.to);
+                           });
+  return is_in_local ? nullptr : best;
+}
+
 // fib_rule_match, fib4_rule_match, fib6_rule_match. A source that is not chosen yet is 0.0.0.0 there.
 Truth truth(const PolicyRule& rule, const RouteKey& key) {
   if (key.observer != nullptr && rule.mask != 0)
@@ -103,8 +122,15 @@ std::optional<RouteLookup> found(const PodView& pod, const PolicyRule& rule, con
     case PolicyRule::Action::lookup:
       break;
   }
-  const bool is_own = rule.table == local_table && has_route_to_own(pod, key);
-  result.route = is_own ? longest_within_own(pod, key) : longest(pod, rule.table, key);
+  const Route* in_main = rule.table == local_table ? longest_in_main(pod, key) : nullptr;
+  const std::optional<bool> is_one = in_main != nullptr ? pod.has_one_table() : false;
+  if (!is_one) {
+    result.kind = RouteLookup::Kind::unknown;
+    result.route = in_main;
+    return result;
+  }
+  const bool is_own = !*is_one && rule.table == local_table && has_route_to_own(pod, key);
+  result.route = *is_one ? in_main : is_own ? longest_within_own(pod, key) : longest(pod, rule.table, key);
   if (result.route == nullptr && is_own && rule.suppressed < key.destination.bits()) {
     result.kind = RouteLookup::Kind::local;
     result.device = "lo";
@@ -156,6 +182,8 @@ void RouteKey::ask_bound() const {
 
 bool is_local(const PodView& pod, const Address& address, Observer* observer) {
   const RouteKey key{address, {}, 0, 0, "lo", "", observer};
+  if (const Route* in_main = longest_in_main(pod, key); in_main != nullptr && pod.has_one_table().value_or(true))
+    return in_main->kind == Route::Kind::local;
   const bool own = is_own(pod, address, observer);
   const Route* route = own ? longest_within_own(pod, key) : longest(pod, local_table, key);
   return route != nullptr ? route->kind == Route::Kind::local : own;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "kernel/routes.h"
@@ -61,6 +62,9 @@ struct Everything {
 };
 
 [[nodiscard]] Everything list_everything(netlink::Socket& socket, const Claims& claims = {});
+
+// Reads PodView::tables_are_apart from what /proc/net/fib_trie holds.
+[[nodiscard]] std::optional<bool> tables_are_apart(std::string_view tables);
 
 // Returns what read_pod() does.
 [[nodiscard]] PodView pod_of(netlink::Socket& socket, const Claims& claims = {});

@@ -133,6 +133,19 @@ std::map<std::uint32_t, Interface> list_interfaces(netlink::Socket& socket) {
 
 namespace routes {
 
+std::optional<bool> tables_are_apart(std::string_view tables) {
+  // "Main:\n  +-- 127.0.0.0/8 …\nLocal:\n  +-- …": until a policy rule is added, both names are of one table.
+  const auto of = [&](std::string_view name) -> std::optional<std::string_view> {
+    const auto start = tables.find(name);
+    if (start == std::string_view::npos) return {};
+    std::size_t end = start + name.size();
+    while (end < tables.size() && tables[end] == ' ') end = std::min(tables.find('\n', end), tables.size() - 1) + 1;
+    return tables.substr(start + name.size(), end - start - name.size());
+  };
+  const auto local = of("Local:\n");
+  return local ? std::optional(of("Main:\n") != local) : std::nullopt;
+}
+
 bool marks_reach_further() { return is_set(KnownFile::src_valid_mark) || is_set(KnownFile::tcp_fwmark_accept); }
 
 bool interfaces_matter_to_marked(netlink::Socket& socket) {
@@ -191,6 +204,7 @@ PodView pod_of(netlink::Socket& socket, const Claims& claims) {
   pod.tcp_fwmark_accept = is_set(KnownFile::tcp_fwmark_accept);
   pod.fwmark_reflect = families_set(KnownFile::fwmark_reflect_ipv4, KnownFile::fwmark_reflect_ipv6);
   pod.ignored_echos = families_set(KnownFile::ignored_echos_ipv4, KnownFile::ignored_echos_ipv6);
+  pod.tables_are_apart = tables_are_apart(read_known_file(KnownFile::ipv4_tables).text);
   pod.rules.clear();
   for (routes::ListedRule& live : all.rules) pod.rules.push_back(std::move(live.rule));
   add_rules_that_may_count(pod);

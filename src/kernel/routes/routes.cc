@@ -147,7 +147,11 @@ bool is_unusual(const Everything& all) {
     if (live.protocol == RTPROT_KERNEL || live.route.is_ours()) return false;
     const bool by_lo = live.device == loopback_index ||
                        std::ranges::find(live.other_devices, loopback_index) != live.other_devices.end();
-    return live.route.table != main_table || live.route.kind != Route::Kind::unicast || by_lo;
+    const bool is_of_local = std::ranges::any_of(all.routes, [&](const ListedRoute& local) {
+      return local.route.table == local_table && local.route.to.prefix_length() < live.route.to.prefix_length() &&
+             local.route.to.contains(live.route.to.first);
+    });
+    return live.route.table != main_table || live.route.kind != Route::Kind::unicast || by_lo || is_of_local;
   };
   const auto lacks_loopback = [&](Family family) {
     const Address loopback = Address::loopback(family);

@@ -110,6 +110,12 @@ class Answers {
         note(route.to, RTN_LOCAL, route.kind == Route::Kind::local && (device_.empty() || is_of_device));
       }
     }
+    const std::optional<bool> is_one = family_ == Family::ipv4 ? pod_.has_one_table() : false;
+    if (is_one != false) {
+      for (const Route* route : main_routes_within_local(pod_))
+        found.emplace_back(route->to,
+                           is_one ? of(route->kind == Route::Kind::local ? RTN_LOCAL : RTN_UNICAST) : Truth::unknown);
+    }
     // Not sorted: of so few that takes less code.
     for (int length = Address::any(family_).bits(); length >= 0; --length) {
       for (const auto& [to, truth] : found) {

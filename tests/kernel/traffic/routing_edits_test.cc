@@ -110,6 +110,34 @@ TEST_P(RoutingEdits, RoutesByLo) {
   EXPECT_EQ(verified(injected).exit_code, 6);
 }
 
+// IPv4 looks tables local and main up as one until a policy rule is added: the longest prefix of both counts.
+TEST_P(RoutingEdits, RoutesOfMainToPartsOfWhatIsLocal) {
+  if (family() == Family::ipv6) return;
+  apply(injected);
+  const auto expect = [&](bool is_captured) {
+    EXPECT_EQ(connect(as_app, service(80)).role == Role::proxy_outbound, is_captured);
+    const std::string out = explained("out", service(80));
+    EXPECT_EQ(out.starts_with("lands on 127.0.0.1:15001"), is_captured) << out;
+  };
+  edit("ip route add local 10.96.0.0/16 dev lo; ip route add {service} dev eth0");
+  expect(true);
+  edit("ip rule add pref 5 lookup 77; ip rule del pref 5");
+  expect(false);
+}
+
+TEST_P(RoutingEdits, RoutesOfMainToPartsOfLoopback) {
+  if (family() == Family::ipv6) return;
+  apply(injected);
+  const auto reaches_itself = [&] { return connect(as_proxy, "127.9.0.5:8080").role == Role::proxy_inbound; };
+  EXPECT_TRUE(reaches_itself());
+  edit("ip route add 127.9.0.0/16 dev eth0");
+  EXPECT_FALSE(reaches_itself());
+  EXPECT_EQ(verified(injected).exit_code, 6);
+  edit("ip rule add pref 5 lookup 77; ip rule del pref 5");
+  EXPECT_TRUE(reaches_itself());
+  EXPECT_EQ(verified(injected).exit_code, 0);
+}
+
 class RoutingEditsOfMarked : public RoutingEdits {
  protected:
   RoutingEditsOfMarked() : RoutingEdits(true) {}

@@ -240,6 +240,11 @@ return path: dropped: by rule 1 of filter OUTPUT: `in tcp [2001:db8::2]:80 --fro
   EXPECT_EQ(found(usual, {{Table::filter, "-A OUTPUT -p tcp -j DROP", Family::ipv6}}), "");
 }
 
+// What is translated to where it was sent is not lost.
+TEST(Obstacles, AreNoTranslationsThatChangeNothing) {
+  EXPECT_EQ(found(usual, {{Table::nat, "-A PREROUTING -p tcp --dport 15008 -j REDIRECT"}}), "");
+}
+
 TEST(Obstacles, AreAllOfHundreds) {
   std::vector<std::string> rules;
   for (int i = 0; i < 300; ++i)
@@ -447,6 +452,8 @@ what is sent from 127.0.0.8 cannot go out by eth0: `lo tcp 127.0.0.2:80 --from 1
 return path: never sent: what is sent from 127.0.0.1 cannot go out by eth0: `out tcp 198.51.100.1:80 --uid 1000 --gid 1000` lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80; replies are lost: never sent: what is sent from 127.0.0.1 cannot go out by eth0; as requested it lands on 127.0.0.1:15001 (Envoy outbound); original destination 198.51.100.1:80
 the host that the packet came from may answer without passing the pod: `in tcp 192.0.2.2:80 --from 203.0.113.1` is not for this pod: goes on by eth0 to 192.0.2.2:15006 if the pod forwards, else it is dropped; unknown whether replies arrive: the host that the packet came from may answer without passing the pod; as requested it lands on 192.0.2.2:15006 (Envoy inbound); original destination 192.0.2.2:80
 rule 1 of nat ISTIO_INBOUND: -A ISTIO_INBOUND -p tcp --dport 15008 -j RETURN: `in tcp 192.0.2.2:15008 --from 203.0.113.1` is not for this pod: goes on by eth0 to 192.0.2.2:15008 if the pod forwards, else it is dropped; as requested it lands on 192.0.2.2:15008 (HBONE tunnel), untouched
+replies to 192.0.2.2 go to whichever host has that address: `out tcp 192.0.2.2:80 --uid 1337 --gid 1000` leaves the pod by eth0 to 192.0.2.2:80, untouched; unknown whether replies arrive: replies to 192.0.2.2 go to whichever host has that address; as requested it lands on 127.0.0.1:15006 (Envoy inbound); original destination 192.0.2.2:80
+what is sent from 127.0.0.1 cannot go out by eth0: `out tcp 192.0.2.2:80 --from 127.0.0.1 --uid 1337 --gid 1000` never sent: what is sent from 127.0.0.1 cannot go out by eth0; as requested it lands on 127.0.0.1:15006 (Envoy inbound); original destination 192.0.2.2:80
 # sources are looked up by mark
 src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian): `in tcp 192.0.2.2:80 --from 203.0.113.1` dropped: src_valid_mark of eth0 is 1: by the mark 0x539 its source is local (martian); as requested it lands on port 15006 (Envoy inbound) by TPROXY; original destination 192.0.2.2:80
 # of one interface

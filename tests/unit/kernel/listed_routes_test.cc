@@ -9,6 +9,19 @@
 namespace sidetrack::routes {
 namespace {
 
+// Of /proc/net/fib_trie.
+TEST(ListedRoutes, TellWhetherTablesLocalAndMainAreApart) {
+  const std::string trie = "  +-- 127.0.0.0/8 2 0 2\n     |-- 127.0.0.1\n        /32 host LOCAL\n";
+  const std::string main = "  |-- 0.0.0.0\n     /0 universe UNICAST\n";
+  EXPECT_EQ(tables_are_apart("Main:\n" + trie + "Local:\n" + trie), false);
+  EXPECT_EQ(tables_are_apart("Id 77:\n" + main + "Main:\n" + trie + "Local:\n" + trie + "Id 99:\n" + main), false);
+  EXPECT_EQ(tables_are_apart("Main:\n" + main + "Local:\n" + trie), true);
+  EXPECT_EQ(tables_are_apart("Local:\n" + trie), true);
+  EXPECT_EQ(tables_are_apart(""), std::nullopt);
+  EXPECT_EQ(tables_are_apart("Main:\n"), std::nullopt);
+  EXPECT_EQ(tables_are_apart("Main:\nLocal:\n "), true);  // cut
+}
+
 ListedRule plain_rule() {
   ListedRule rule;
   rule.rule.mark = 0x111;
