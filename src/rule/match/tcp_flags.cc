@@ -27,27 +27,29 @@ std::optional<std::uint32_t> read_flags(std::string_view list) {
 }
 
 // Holds what is known of a packet's flags by the place that it has in its connection: the first packet has SYN alone,
-// its answer SYN and ACK, a later one, either way, ACK: those by which a connection ends are not asked about. ECE and
-// CWR are as ends agree on ECN.
+// its answer SYN and ACK, a later one, either way, ACK, and FIN or RST if it ends the connection. ECE and CWR are as
+// ends agree on ECN.
 struct KnownFlags {
   std::uint8_t known = 0;
   std::uint8_t set = 0;
 };
-KnownFlags flags_of(const PacketAtHook& packet) {
-  constexpr KnownFlags later{fin | syn | rst | ack, ack};
+std::vector<KnownFlags> flags_of(const PacketAtHook& packet) {
+  constexpr std::uint8_t asked = fin | syn | rst | ack;
+  const std::vector<KnownFlags> later{{asked, ack}, {asked, ack | fin}, {asked, ack | rst}};
+  const KnownFlags answer{static_cast<std::uint8_t>(~ece), syn | ack};
   switch (packet.state) {
     case ConnectionState::new_:
-      return {static_cast<std::uint8_t>(~(ece | cwr)), syn};
+      return {{static_cast<std::uint8_t>(~(ece | cwr)), syn}};
     case ConnectionState::reply:
       if (packet.answer == AnswerPlace::later) return later;
-      if (packet.answer == AnswerPlace::any) return {fin | rst | ack, ack};
-      return {static_cast<std::uint8_t>(~ece), syn | ack};
+      if (packet.answer == AnswerPlace::any) return {later[0], later[1], later[2], answer};
+      return {answer};
     case ConnectionState::established:
       return later;
     case ConnectionState::invalid:
       break;
   }
-  return {};
+  return {{}};
 }
 
 }  // namespace
@@ -112,10 +114,14 @@ std::optional<nft::Alternatives> TcpFlagsMatch::from_nft(const nft::Comparison& 
 // xt asks for -p tcp with flags; nf_tables takes the byte that is there.
 Truth TcpFlagsMatch::truth(const PacketAtHook& packet) const {
   if (packet.protocol != Protocol::tcp) return packet.native ? Truth::unknown : Truth::no;
-  const auto [known_bits, set] = flags_of(packet);
-  const bool differs = (flags & ~mask) != 0 || ((set ^ flags) & mask & known_bits) != 0;
-  if (!differs && (mask & ~known_bits) != 0) return Truth::unknown;
-  return known(!differs != negated);
+  std::optional<Truth> of_all;
+  for (const auto& [known_bits, set] : flags_of(packet)) {
+    const bool differs = (flags & ~mask) != 0 || ((set ^ flags) & mask & known_bits) != 0;
+    const Truth one = !differs && (mask & ~known_bits) != 0 ? Truth::unknown : known(!differs != negated);
+    if (of_all.value_or(one) != one) return Truth::unknown;
+    of_all = one;
+  }
+  return *of_all;
 }
 
 std::string TcpFlagsMatch::why_not(const PacketAtHook& packet) const {
@@ -124,11 +130,11 @@ std::string TcpFlagsMatch::why_not(const PacketAtHook& packet) const {
     case ConnectionState::new_:
       return "the first packet of a connection has the flag SYN alone";
     case ConnectionState::reply:
-      if (packet.answer == AnswerPlace::any) return "an answer has the flag ACK, and neither FIN nor RST";
+      if (packet.answer == AnswerPlace::any) return "an answer has the flag ACK, and SYN, FIN or RST at most";
       if (packet.answer == AnswerPlace::first) return "the answer to a first packet has the flags SYN and ACK";
       [[fallthrough]];
     default:
-      return "a later packet of a connection has the flag ACK, and none of SYN, FIN and RST";
+      return "a later packet of a connection has the flag ACK, not SYN, and FIN or RST at most";
   }
 }
 
