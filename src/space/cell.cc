@@ -49,7 +49,7 @@ bool Cell::checkpoint(const Checkpoint& checkpoint) {
   if (at_.is_past_target && !at_.has_asked && !checkpoint.forks.any()) return true;
   const States::Number state = states_.of(checkpoint.state);
   if (!at_.is_past_target) {
-    if (state != target_) return true;
+    if (state != target_) return checkpoint.forks.repeats() || searched_.insert(state).second;
     at_.is_past_target = true;
     checkpoint.forks.keep();
     if (legs_.front().from == States::start) {

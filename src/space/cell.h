@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -112,6 +113,7 @@ class Cell : public Observer {
   Box whole_{};  // of each leg, before anything is asked
   std::vector<Leg> legs_;
   std::vector<Way> ways_;
+  std::set<States::Number> searched_;  // states from which the target was looked for
   struct Place {
     bool is_past_target;       // what is asked before narrows nothing
     std::uint32_t passed = 0;  // checkpoints before the target

@@ -347,7 +347,8 @@ std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod,
     return {{std::move(nothing), {}, {}}};
   }
   WalkContext context(pod, rules, &observer);
-  context.forks = Forks(context.asked_marks, std::move(guide));
+  observer.begins();
+  if (!observer.wants_end()) context.forks.look_for_state(std::move(guide));
   context.source_chosen = packet.source.has_value();
   if (asked.destination != packet.destination) {  // see filled_in()
     const bool is_source = packet.source && asked.destination->family == Family::ipv4;

@@ -166,7 +166,7 @@ struct Possibility {
 
 // All the ways that it may go, each to its end, or to where the observer knows it; one, if all is known. The traces
 // hold no rule that does not match, and no texts: the observer is told what was asked of the packet. `rules`: of the
-// packet's family. `guide`: see Forks.
+// packet's family. `guide`: see Forks::look_for_state().
 [[nodiscard]] std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod, FamilyRules& rules,
                                                      Observer& observer, std::vector<std::size_t> guide = {});
 

@@ -20,12 +20,18 @@ void keep_marks(PacketState& packet, std::uint32_t bits) {
 std::optional<std::size_t> Forks::choose(Fork fork, ChoiceState choice_state) {
   if (at_ < again_) return made_[at_++].taken;
   keep_marks(choice_state.packet, asked_marks_);
-  if (std::ranges::find(seen_, choice_state) != seen_.end()) return {};
-  seen_.push_back(std::move(choice_state));
-  if (at_ < guide_.size() && guide_[at_] < fork.options.size()) fork.taken = guide_[at_];
+  if (is_kept_ && std::ranges::find(seen_, choice_state) != seen_.end()) return {};
+  if (is_kept_) seen_.push_back(std::move(choice_state));
+  if (at_ < guide_.size() && guide_[at_] < fork.options.size()) fork.first = guide_[at_];
+  fork.taken = fork.first;
   made_.push_back(std::move(fork));
   again_ = at_ = made_.size();
   return made_.back().taken;
+}
+
+void Forks::look_for_state(std::vector<std::size_t> guide) {
+  is_kept_ = false;
+  guide_ = std::move(guide);
 }
 
 void Forks::keep() {
@@ -33,7 +39,6 @@ void Forks::keep() {
   is_kept_ = true;
   kept_ = at_;
   guide_.clear();
-  seen_.clear();
 }
 
 std::vector<std::size_t> Forks::taken() const {
@@ -57,13 +62,10 @@ std::optional<std::string> Forks::next_hop(const RouteLookup& way, const Address
 
 bool Forks::next() {
   hops_.clear();
-  if (!guide_.empty()) {  // it led elsewhere
-    *this = Forks(asked_marks_);
-    return true;
-  }
-  while (made_.size() > kept_ && made_.back().taken + 1 == made_.back().options.size()) made_.pop_back();
+  guide_.clear();
+  while (made_.size() > kept_ && made_.back().next() == made_.back().first) made_.pop_back();
   if (made_.size() == kept_) return false;
-  ++made_.back().taken;
+  made_.back().taken = made_.back().next();
   again_ = made_.size();
   at_ = 0;
   return true;

@@ -32,14 +32,19 @@ struct Fork {
   std::vector<std::string> options;  // "if it does not", "if it does"
   std::size_t steps = 0;             // of the trace, up to this choice
   std::size_t taken = 0;
+  std::size_t first = 0;  // the option that was taken first
+  // Returns the one that comes next, all in a circle.
+  [[nodiscard]] std::size_t next() const { return (taken + 1) % options.size(); }
 };
 
 class Forks {
  public:
   // `asked_marks`: the bits of marks that anything asks for; walks that differ in others are alike.
-  // `guide`: the options that the first walk takes.
-  explicit Forks(std::uint32_t asked_marks, std::vector<std::size_t> guide = {})
-      : asked_marks_(asked_marks), guide_(std::move(guide)) {}
+  explicit Forks(std::uint32_t asked_marks) : asked_marks_(asked_marks) {}
+
+  // Looks for a state up to which all is kept (see `keep`): the first walk takes these options, and none ends where
+  // another one stood, which the observer tells until then.
+  void look_for_state(std::vector<std::size_t> guide);
 
   // Which option this walk takes: the first one, or that of the guide, until `next`. Nothing: a walk has stood there
   // before, so that this one need not go on.
@@ -55,6 +60,8 @@ class Forks {
 
   // Keeps what this walk has chosen so far: no other is made, and all that come next begin so.
   void keep();
+  // Tells whether this walk still chooses as the one before it.
+  [[nodiscard]] bool repeats() const { return at_ < again_; }
   // Tells whether this walk has chosen since then.
   [[nodiscard]] bool any() const { return at_ > kept_; }
   // Returns the options that it took.
@@ -68,7 +75,7 @@ class Forks {
  private:
   std::uint32_t asked_marks_;
   std::vector<std::size_t> guide_;
-  bool is_kept_ = false;
+  bool is_kept_ = true;
   std::size_t kept_ = 0;
   std::vector<Fork> made_;
   std::size_t again_ = 0;  // so many of them are to be made as before

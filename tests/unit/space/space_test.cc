@@ -384,6 +384,18 @@ TEST(Space, TranslatedSourcesOfMarkedConnections) {
   }
 }
 
+// Ways that lead to one port, which is the packet's own by one of them: to follow later packets, the state of either is
+// looked for.
+TEST(Space, LaterPacketsOfOnesThatMayHaveBeenTranslated) {
+  Side side = side_of("-m NONE --ip-families ipv4", BackendKind::iptables_legacy);
+  push(side, Table::mangle, "OUTPUT", {UnknownMatch{"-m bpf"}}, SetConnmark{2, 3});
+  LiveChain translates = chain(Family::ipv4, Table::nat, "OUTPUT", false,
+                               {{{UnknownMatch{"-m statistic"}}, Redirect{80}}, {{}, Redirect{}}});
+  side.live.front().chains.push_back(std::move(translates));
+  Random random(1);
+  check(std::move(side), random, 500);
+}
+
 // An answer that may meet a rule may have marked the connection of a later packet, or not: what becomes of that is
 // known where the rule does not mark it.
 TEST(Space, ConnectionsThatAnAnswerMayHaveMarked) {
