@@ -18,6 +18,15 @@ int place(const Match& match) {
   return std::holds_alternative<ProtocolMatch>(match) ? 4 : 5;
 }
 
+// Tells whether `-m conntrack` asks as much together with others as by itself. Where there is no connection, a state
+// that such a packet has decides alone.
+bool can_be_joined(const Match& match) {
+  constexpr std::uint8_t without_connection = ConntrackStateMatch::invalid | ConntrackStateMatch::untracked;
+  const auto* state = std::get_if<ConntrackStateMatch>(&match);
+  if (state != nullptr) return ((state->states & without_connection) != 0) == state->negated;
+  return !std::holds_alternative<UnknownMatch>(match);
+}
+
 }  // namespace
 
 std::string iptables_words(const Match& match) {
@@ -31,12 +40,13 @@ std::string iptables_words(const Target& target) {
 std::string iptables_words(const Rule& rule) {
   const std::string chain = printable(rule.chain);
   std::string text = rule.insert_at ? fmt::format("-I {} {}", chain, *rule.insert_at) : "-A " + chain;
-  constexpr std::string_view conntrack = "-m conntrack";  // one of them asks all that stands behind it
+  constexpr std::string_view conntrack = "-m conntrack";
   bool is_conntrack = false;
   for (const Match& match : rule.matches) {
     const std::string words = iptables_words(match);
-    const bool asks_more = is_conntrack && words.starts_with(conntrack);
-    is_conntrack = words.starts_with(conntrack);
+    const bool is_one = words.starts_with(conntrack) && can_be_joined(match);
+    const bool asks_more = is_conntrack && is_one;
+    is_conntrack = is_one;
     text += asks_more ? words.substr(conntrack.size()) : " " + words;
   }
   const std::string target = iptables_words(rule.target);

@@ -166,6 +166,16 @@ TEST(ReadRule, TakesTheShortFormsOfMark) {
   EXPECT_EQ(target("-j CONNMARK --and-mark 5"), "-j CONNMARK --set-xmark 0x0/0xfffffffa");
 }
 
+// Where there is no connection the state alone decides about all that one `-m conntrack` asks.
+TEST(ReadRule, KeepsMatchesOfConntrackApart) {
+  for (const std::string words :
+       {"-m conntrack --ctstate NEW --ctdir ORIGINAL", "-m conntrack --ctdir ORIGINAL -m conntrack --ctstate INVALID",
+        "-m conntrack --ctstate INVALID -m conntrack --ctdir ORIGINAL",
+        "-m conntrack ! --ctstate NEW -m conntrack --ctdir ORIGINAL",
+        "-m conntrack --ctstate INVALID --ctdir ORIGINAL -m conntrack --ctdir ORIGINAL"})
+    EXPECT_EQ(iptables_words(read_rule("-A OUTPUT " + words + " -j DROP")), "-A OUTPUT " + words + " -j DROP");
+}
+
 TEST(ReadRule, TakesAnyProtocol) {
   EXPECT_EQ(read_rule("-A C -p all -d 10.0.0.1/32 -j DROP"), read_rule("-A C -d 10.0.0.1/32 -j DROP"));
   EXPECT_EQ(read_rule("-A C -p 0 -j DROP"), read_rule("-A C -j DROP"));
