@@ -25,11 +25,12 @@ Outcome ends_elsewhere(Outcome outcome, const char* which, const Outcome& end) {
 }
 
 // Tells whether a rule drops it of which it is unknown whether it matches.
-bool is_dropped_by_choice(const Trace& trace) {
-  if (trace.outcome.kind != Outcome::Kind::dropped || trace.decisive.empty() || trace.decisive.back() == 0)
+bool is_dropped_by_choice(const WalkState& packet) {
+  const Trace& trace = packet.trace;
+  if (trace.outcome.kind != Outcome::Kind::dropped || packet.capture.empty() || packet.capture.back() == 0)
     return false;
-  const Step& step = trace.steps[trace.decisive.back()];
-  const Step& before = trace.steps[trace.decisive.back() - 1];
+  const Step& step = trace.steps[packet.capture.back()];
+  const Step& before = trace.steps[packet.capture.back() - 1];
   return before.kind == Step::Kind::unknown && before.live == step.live;
 }
 
@@ -100,7 +101,7 @@ bool PacketWalk::first_packet() {
   if (walk.seen()) return false;
   packet_.first = walk.trace().outcome;
   // No connection begins by a way on which a rule drops its first packet that may not match.
-  if (packet_.first->kind == Outcome::Kind::unknown || is_dropped_by_choice(walk.trace())) {
+  if (packet_.first->kind == Outcome::Kind::unknown || is_dropped_by_choice(walk.packet_)) {
     packet_.trace.steps = walk.trace().steps;
     // Which rules left it alone on the way is not in the state (see packet_key.cc).
     packet_.trace.decisive = observer() == nullptr ? walk.trace().decisive : walk.packet_.capture;

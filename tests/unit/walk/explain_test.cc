@@ -1021,5 +1021,16 @@ TEST(Explain, AsJson) {
   EXPECT_THAT(text, HasSubstr(R"("flag": "-i *")"));
 }
 
+// A rule that may match, and lets the first packet through, has not dropped it: that no neighbour is found does.
+TEST(Explain, LaterPacketsOfAFirstOneThatFindsNoNeighbour) {
+  Live live = rules_of_others(
+      BackendKind::iptables_legacy, Family::ipv6,
+      {"nat -A POSTROUTING -m set --match-set foo src -j RETURN",
+       "nat -A POSTROUTING -p ipv6-icmp -m conntrack --ctstate ESTABLISHED -j ACCEPT", "filter -A OUTPUT -j DROP"});
+  const Trace trace = explain(packet_of("in icmp 2001:db8:ffff::1 --in-interface eth0 --state established"),
+                              assumed_pod(planned("")), {&live, 1});
+  EXPECT_TRUE(sentence(trace.outcome).starts_with("is not for this pod: goes on by eth0")) << sentence(trace.outcome);
+}
+
 }  // namespace
 }  // namespace sidetrack
