@@ -280,10 +280,17 @@ class Search {
     return lands(a) && lands(b) && a.at.text() == b.at.text() && a.source == b.source && a.answers == b.answers;
   }
 
-  // What is for an address of the pod goes out where that is not its own.
+  // What is for an address of the pod goes out where that is not its own, and something leads there.
   static Packet as_sent(Packet packet, const PodView& pod) {
     if (packet.direction == Direction::in || !packet.interface.empty()) return packet;
-    packet.direction = is_local(pod, *packet.destination) ? Direction::lo : Direction::out;
+    RouteKey key;
+    key.destination = *packet.destination;
+    const RouteLookup way = route(pod, key);
+    // Where nothing leads there, as in a pod without any network, nothing takes it away.
+    if (is_local(pod, key.destination))
+      packet.direction = Direction::lo;
+    else if (way.exists() || way.rule != nullptr)
+      packet.direction = Direction::out;
     return packet;
   }
 

@@ -24,7 +24,8 @@ bool can_be_joined(const Match& match) {
   constexpr std::uint8_t without_connection = ConntrackStateMatch::invalid | ConntrackStateMatch::untracked;
   const auto* state = std::get_if<ConntrackStateMatch>(&match);
   if (state != nullptr) return ((state->states & without_connection) != 0) == state->negated;
-  return !std::holds_alternative<UnknownMatch>(match);
+  const auto* unknown = std::get_if<UnknownMatch>(&match);
+  return unknown == nullptr || unknown->words.find("--ctstate") == std::string::npos;
 }
 
 }  // namespace
