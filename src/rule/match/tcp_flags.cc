@@ -27,22 +27,22 @@ std::optional<std::uint32_t> read_flags(std::string_view list) {
 }
 
 // Holds what is known of a packet's flags by the place that it has in its connection: the first packet has SYN alone,
-// its answer SYN and ACK, a later one, either way, ACK, and FIN or RST if it ends the connection. ECE and CWR are as
-// ends agree on ECN.
+// its answer SYN and ACK, a later one, either way, ACK, and FIN if it is the last, which carries data, too. RST, which
+// carries none, is not asked about. ECE and CWR are as ends agree on ECN.
 struct KnownFlags {
   std::uint8_t known = 0;
   std::uint8_t set = 0;
 };
 std::vector<KnownFlags> flags_of(const PacketAtHook& packet) {
   constexpr std::uint8_t asked = fin | syn | rst | ack;
-  const std::vector<KnownFlags> later{{asked, ack}, {asked, ack | fin}, {asked, ack | rst}};
+  const std::vector<KnownFlags> later{{asked, ack}, {asked, ack | fin}};
   const KnownFlags answer{static_cast<std::uint8_t>(~ece), syn | ack};
   switch (packet.state) {
     case ConnectionState::new_:
       return {{static_cast<std::uint8_t>(~(ece | cwr)), syn}};
     case ConnectionState::reply:
       if (packet.answer == AnswerPlace::later) return later;
-      if (packet.answer == AnswerPlace::any) return {later[0], later[1], later[2], answer};
+      if (packet.answer == AnswerPlace::any) return {later[0], later[1], answer};
       return {answer};
     case ConnectionState::established:
       return later;
@@ -130,11 +130,11 @@ std::string TcpFlagsMatch::why_not(const PacketAtHook& packet) const {
     case ConnectionState::new_:
       return "the first packet of a connection has the flag SYN alone";
     case ConnectionState::reply:
-      if (packet.answer == AnswerPlace::any) return "an answer has the flag ACK, and SYN, FIN or RST at most";
+      if (packet.answer == AnswerPlace::any) return "an answer has the flag ACK, not RST, and SYN or FIN at most";
       if (packet.answer == AnswerPlace::first) return "the answer to a first packet has the flags SYN and ACK";
       [[fallthrough]];
     default:
-      return "a later packet of a connection has the flag ACK, not SYN, and FIN or RST at most";
+      return "a later packet of a connection has the flag ACK, neither SYN nor RST, and FIN at most";
   }
 }
 

@@ -245,13 +245,14 @@ TEST(Obstacles, AreNoTranslationsThatChangeNothing) {
   EXPECT_EQ(found(usual, {{Table::nat, "-A PREROUTING -p tcp --dport 15008 -j REDIRECT"}}), "");
 }
 
-// The last packets of a connection are of it, too, with what they carry.
-TEST(Obstacles, AreRulesOfThePacketsThatEndAConnection) {
-  for (const char* flags : {"FIN FIN", "RST RST", "SYN,FIN FIN"}) {
+// The last packet of a connection is of it, too, with what it carries.
+TEST(Obstacles, AreRulesOfThePacketThatEndsAConnection) {
+  for (const char* flags : {"FIN FIN", "FIN,RST FIN", "SYN,FIN FIN"}) {
     const std::string rule = fmt::format("-A OUTPUT -p tcp --tcp-flags {} -j DROP", flags);
     EXPECT_NE(found(usual, {{Table::filter, rule.c_str()}}), "") << rule;
   }
-  for (const char* flags : {"FIN,RST FIN,RST", "SYN,FIN SYN,FIN", "ACK,FIN FIN", "ALL NONE", "ALL FIN,PSH,URG"}) {
+  for (const char* flags :
+       {"RST RST", "FIN,RST FIN,RST", "SYN,FIN SYN,FIN", "ACK,FIN FIN", "ALL NONE", "ALL FIN,PSH,URG"}) {
     const std::string rule = fmt::format("-A INPUT -p tcp --tcp-flags {} -j DROP", flags);
     EXPECT_EQ(found(usual, {{Table::filter, rule.c_str()}}), "") << rule;
   }
