@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <linux/netfilter/xt_tcpudp.h>
 
+#include <span>
+
 #include "rule/nft/comparison.h"
 #include "rule/nft/fields.h"
 #include "rule/nft/writer.h"
@@ -33,23 +35,25 @@ struct KnownFlags {
   std::uint8_t known = 0;
   std::uint8_t set = 0;
 };
-std::vector<KnownFlags> flags_of(const PacketAtHook& packet) {
+std::span<const KnownFlags> flags_of(const PacketAtHook& packet) {
   constexpr std::uint8_t asked = fin | syn | rst | ack;
-  const std::vector<KnownFlags> later{{asked, ack}, {asked, ack | fin}};
-  const KnownFlags answer{static_cast<std::uint8_t>(~ece), syn | ack};
+  static constexpr KnownFlags first[] = {{static_cast<std::uint8_t>(~(ece | cwr)), syn}};
+  static constexpr KnownFlags answers[] = {
+      {static_cast<std::uint8_t>(~ece), syn | ack}, {asked, ack}, {asked, ack | fin}};
+  static constexpr KnownFlags any[] = {{}};
+  constexpr std::span all(answers);
   switch (packet.state) {
     case ConnectionState::new_:
-      return {{static_cast<std::uint8_t>(~(ece | cwr)), syn}};
+      return first;
     case ConnectionState::reply:
-      if (packet.answer == AnswerPlace::later) return later;
-      if (packet.answer == AnswerPlace::any) return {later[0], later[1], answer};
-      return {answer};
+      if (packet.answer == AnswerPlace::any) return all;
+      return packet.answer == AnswerPlace::later ? all.subspan(1) : all.first(1);
     case ConnectionState::established:
-      return later;
+      return all.subspan(1);
     case ConnectionState::invalid:
       break;
   }
-  return {{}};
+  return any;
 }
 
 }  // namespace
