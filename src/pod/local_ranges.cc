@@ -18,17 +18,18 @@ std::vector<AddressRange> own_ranges(std::span<const Interface> interfaces, Fami
   return all;
 }
 
+bool is_to_part(const Route& route, const AddressRange& of) {
+  return of.prefix_length() < route.to.prefix_length() && of.contains(route.to.first);
+}
+
 std::vector<const Route*> main_routes_within_local(const PodView& pod) {
   std::vector<const Route*> found;
   const std::vector<AddressRange> own = own_ranges(pod.interfaces, Family::ipv4);
-  const auto holds = [](const AddressRange& local, const Route& route) {
-    return local.prefix_length() < route.to.prefix_length() && local.contains(route.to.first);
-  };
   for (const Route& route : pod.routes) {
     if (route.table != main_table || route.family() != Family::ipv4 || route.to.prefix_length() == 0) continue;
     const bool is_of_others = std::ranges::any_of(
-        pod.routes, [&](const Route& local) { return local.table == local_table && holds(local.to, route); });
-    const bool is_own = std::ranges::any_of(own, [&](const AddressRange& one) { return holds(one, route); });
+        pod.routes, [&](const Route& local) { return local.table == local_table && is_to_part(route, local.to); });
+    const bool is_own = std::ranges::any_of(own, [&](const AddressRange& one) { return is_to_part(route, one); });
     if (is_of_others || is_own) found.push_back(&route);
   }
   return found;

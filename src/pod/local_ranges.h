@@ -9,10 +9,12 @@
 
 namespace sidetrack {
 
-// Returns their own addresses; in IPv4 a prefix on lo as a whole (fib_add_ifaddr), so all of 127.0.0.0/8, but for the
-// routes of others to parts of that.
+// Returns their own addresses. Of lo, IPv4 takes whole prefixes (fib_add_ifaddr), such as 127.0.0.0/8, except what has
+// a route of another program.
 [[nodiscard]] std::vector<AddressRange> own_ranges(std::span<const Interface> interfaces, Family family);
-// Returns the IPv4 routes of table main to parts of what is local: before that, they count where both tables are one.
+// Tells whether the route is to a part of the range, and not to all of it.
+[[nodiscard]] bool is_to_part(const Route& route, const AddressRange& of);
+// Returns the IPv4 routes of table main to parts of what is local. They are found first where both tables are one.
 [[nodiscard]] std::vector<const Route*> main_routes_within_local(const PodView& pod);
 // Returns the last address of each IPv4 network of the interface, and the first one until kernel 5.14.
 [[nodiscard]] std::vector<AddressRange> broadcast_ranges(const Interface& interface, bool first_is_broadcast);

@@ -56,11 +56,8 @@ const Route* longest(const PodView& pod, std::uint32_t table, const RouteKey& ke
 // 127.0.0.0/8, unless the kernel's route to the address itself is longer.
 const Route* longest_within_own(const PodView& pod, const RouteKey& key) {
   const Route* found = longest(pod, local_table, key, [&](const Route& route) {
-    return std::ranges::any_of(pod.interfaces, [&](const Interface& interface) {
-      return std::ranges::any_of(own_ranges({&interface, 1}, route.family()), [&](const AddressRange& own) {
-        return own.contains(route.to.first) && own.prefix_length() < route.to.prefix_length();
-      });
-    });
+    return std::ranges::any_of(own_ranges(pod.interfaces, route.family()),
+                               [&](const AddressRange& own) { return is_to_part(route, own); });
   });
   if (found == nullptr || found->to.prefix_length() == key.destination.bits()) return found;
   for (const Interface& interface : pod.interfaces) {

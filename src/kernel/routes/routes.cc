@@ -29,6 +29,7 @@
 
 #include "kernel/routes/live.h"
 #include "model/error.h"
+#include "pod/local_ranges.h"
 #include "system/capabilities.h"
 
 namespace sidetrack {
@@ -148,8 +149,7 @@ bool is_unusual(const Everything& all) {
     const bool by_lo = live.device == loopback_index ||
                        std::ranges::find(live.other_devices, loopback_index) != live.other_devices.end();
     const bool is_of_local = std::ranges::any_of(all.routes, [&](const ListedRoute& local) {
-      return local.route.table == local_table && local.route.to.prefix_length() < live.route.to.prefix_length() &&
-             local.route.to.contains(live.route.to.first);
+      return local.route.table == local_table && is_to_part(live.route, local.route.to);
     });
     return live.route.table != main_table || live.route.kind != Route::Kind::unicast || by_lo || is_of_local;
   };
