@@ -88,6 +88,12 @@ struct Regions::Passing {
   const Step* left_alone = nullptr;  // by that rule, if they go on
   bool inherits = false;             // the reason of those before, if none is found further on
   friend auto operator<=>(const Passing&, const Passing&) = default;
+  // Returns what packets of the leg pass that go on.
+  [[nodiscard]] static Passing onward(const Leg& leg, const Step* left_alone) {
+    return {{}, left_alone, left_alone == nullptr && !leg.decided};
+  }
+  // Returns what leaves each leaf as it is.
+  [[nodiscard]] static Passing nothing() { return {{}, nullptr, true}; }
   // Returns the same by another path than that, by which packets go on alike.
   [[nodiscard]] Passing by(const ChainPath& path, const ChainPath& other, Regions& regions) const {
     Passing made = *this;
@@ -218,7 +224,7 @@ Leaf Regions::end_of(const Leg& leg, const std::vector<Possibility>& all) {
   return leaf_of(ending_of(all), inherited || step == nullptr ? nullptr : steps_.of(*step), inherited);
 }
 
-// The ways that a packet may go from the last leg on; all that end in it are one.
+// Returns the ways that a packet may go from the last leg on; all that end in it are one.
 std::vector<Regions::Branch> Regions::branches_of(const Leg& leg, std::span<const Way> ways,
                                                   const std::vector<Possibility>& all) {
   std::vector<Possibility> ended;
@@ -228,7 +234,7 @@ std::vector<Regions::Branch> Regions::branches_of(const Leg& leg, std::span<cons
   for (const Possibility& one : all) {
     Branch branch;
     if (one.known) {
-      branch = {way->next, {{}, way->left_alone, way->left_alone == nullptr && !leg.decided}};
+      branch = {way->next, Passing::onward(leg, way->left_alone)};
       ++way;
     }
     if (std::ranges::find(made, branch.next, &Branch::next) != made.end()) continue;
@@ -445,15 +451,14 @@ Regions::Transition Regions::transition(Pod& pod, States::Number state, Node ope
       }
     }
     std::vector<Branch> branches = followed.branches;
-    if (leg + 1 != followed.legs.end())
-      branches = {{(leg + 1)->from, {{}, leg->left_alone, leg->left_alone == nullptr && !leg->decided}}};
+    if (leg + 1 != followed.legs.end()) branches = {{(leg + 1)->from, Passing::onward(*leg, leg->left_alone)}};
     if (instead) {
       for (Branch& branch : branches) branch.passing = branch.passing.by(paths_.path(by), paths_.path(*instead), *this);
     }
     by = instead.value_or(by);
     const auto place = Diagrams::place_in(made.part_of, by);
     if (place != made.part_of.end() && place->first == by) return;
-    Passing passing{{}, nullptr, true};
+    Passing passing = Passing::nothing();
     if (branches.size() == 1) std::swap(passing, branches.front().passing);
     made.passing.insert(made.passing.begin() + (place - made.part_of.begin()), passing);
     const auto [number, is_new] = numbers.try_emplace({inside, followed.choice.ways, branches}, made.parts.size());
@@ -536,8 +541,11 @@ bool Regions::work_out(Pod& pod, States::Number number) {
   for (Transition& transition : state.transitions) {
     for (std::size_t i = 0; i < transition.parts.size(); ++i) {
       const auto& [branches, choice] = transition.onward[i];
-      if (branches.size() > 1) transition.parts[i].other = either(pod, branches, choice);
-      if (branches.size() == 1 && branches.front().next) transition.parts[i].other = further(pod, branches.front());
+      if (branches.size() > 1) {
+        transition.parts[i].other = either(pod, branches, choice);
+      } else if (branches.front().next) {
+        transition.parts[i].other = further(pod, branches.front());
+      }
     }
     const auto passing_of = [&](Leaf by) -> const Passing& {
       const auto place = Diagrams::place_in(transition.part_of, by) - transition.part_of.begin();
@@ -564,25 +572,25 @@ Regions::Node Regions::further(Pod& pod, const Branch& branch) {
   return branch.next ? pod.at(*branch.next).further : Diagrams::whole(branch.passing.end.value_or(uncovered));
 }
 
-// What becomes of packets that go on by one of these, each with what it passes.
+// Returns what becomes of packets that go on by one of these, each with what it passes.
 Regions::Node Regions::either(Pod& pod, std::span<const Branch> branches, const Choice& choice) {
-  const Passing* first = &branches.front().passing;
+  Passing first = branches.front().passing;
   Node made = further(pod, branches.front());
   for (const Branch& branch : branches.subspan(1)) {
     Memo known;
     made = diagrams_.combined(made, further(pod, branch), [&](Leaf one, Leaf other) {
       const std::uint64_t key = std::uint64_t{one} << 32 | other;
       if (const auto* found = known.find(key)) return *found;
-      const Leaf leaf = either(first != nullptr ? passed(one, *first) : one, passed(other, branch.passing), choice);
+      const Leaf leaf = either(passed(one, first), passed(other, branch.passing), choice);
       known.add(key, leaf);
       return leaf;
     });
-    first = nullptr;
+    first = Passing::nothing();
   }
   return made;
 }
 
-// Of packets that end in one of two ways.
+// Returns the decision about packets that end in one of two ways.
 Leaf Regions::either(Leaf one, Leaf other, const Choice& choice) {
   if (one == other) return one;
   if (one == uncovered || other == uncovered) return uncovered;
@@ -705,7 +713,7 @@ Leaf Regions::at(std::size_t number, const Point& point) {
   return made;
 }
 
-// From that state on, by the packet alone.
+// Returns what becomes of the packet from that state on, by following it alone.
 Leaf Regions::at(Pod& pod, const Point& point, States::Number from, std::map<States::Number, Leaf>& known) {
   if (const auto found = known.find(from); found != known.end()) return found->second;
   const Followed followed = follow(point, pod, from);
@@ -713,12 +721,12 @@ Leaf Regions::at(Pod& pod, const Point& point, States::Number from, std::map<Sta
   if (followed.branches.empty()) leaf = diagrams_.at(pod.at(followed.legs.back().from).further, point);
   for (const Branch& branch : followed.branches) {
     const Leaf end =
-        branch.passing.end.value_or(branch.next ? passed(at(pod, point, *branch.next, known), branch.passing) : leaf);
+        branch.next ? passed(at(pod, point, *branch.next, known), branch.passing) : branch.passing.end.value();
     leaf = &branch == &followed.branches.front() ? end : either(leaf, end, followed.choice);
   }
   for (std::size_t i = followed.legs.size() - 1; i-- > 0;) {
     const Leg& leg = followed.legs[i];
-    leaf = passed(leaf, {{}, leg.left_alone, leg.left_alone == nullptr && !leg.decided});
+    leaf = passed(leaf, Passing::onward(leg, leg.left_alone));
   }
   known.emplace(from, leaf);
   return leaf;

@@ -347,7 +347,6 @@ std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod,
     return {{std::move(nothing), {}, {}}};
   }
   WalkContext context(pod, rules, &observer);
-  observer.begins();
   if (!observer.wants_end()) context.forks.look_for_state(std::move(guide));
   context.source_chosen = packet.source.has_value();
   if (asked.destination != packet.destination) {  // see filled_in()

@@ -20,8 +20,8 @@ void keep_marks(PacketState& packet, std::uint32_t bits) {
 std::optional<std::size_t> Forks::choose(Fork fork, ChoiceState choice_state) {
   if (at_ < again_) return made_[at_++].taken;
   keep_marks(choice_state.packet, asked_marks_);
-  if (is_kept_ && std::ranges::find(seen_, choice_state) != seen_.end()) return {};
-  if (is_kept_) seen_.push_back(std::move(choice_state));
+  if (!is_looking_ && std::ranges::find(seen_, choice_state) != seen_.end()) return {};
+  if (!is_looking_) seen_.push_back(std::move(choice_state));
   if (at_ < guide_.size() && guide_[at_] < fork.options.size()) fork.first = guide_[at_];
   fork.taken = fork.first;
   made_.push_back(std::move(fork));
@@ -30,13 +30,13 @@ std::optional<std::size_t> Forks::choose(Fork fork, ChoiceState choice_state) {
 }
 
 void Forks::look_for_state(std::vector<std::size_t> guide) {
-  is_kept_ = false;
+  is_looking_ = true;
   guide_ = std::move(guide);
 }
 
 void Forks::keep() {
-  if (is_kept_) return;
-  is_kept_ = true;
+  if (!is_looking_) return;
+  is_looking_ = false;
   kept_ = at_;
   guide_.clear();
 }

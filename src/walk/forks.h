@@ -75,7 +75,7 @@ class Forks {
  private:
   std::uint32_t asked_marks_;
   std::vector<std::size_t> guide_;
-  bool is_kept_ = true;
+  bool is_looking_ = false;  // for that state
   std::size_t kept_ = 0;
   std::vector<Fork> made_;
   std::size_t again_ = 0;  // so many of them are to be made as before
