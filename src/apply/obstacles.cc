@@ -271,7 +271,7 @@ class Search {
     }
   }
 
-  // A translation to the address and port that it is sent to changes nothing.
+  // Tells whether both land where the packet was sent: a translation to that address and port changes nothing.
   static bool land_as_sent(const Outcome& a, const Outcome& b) {
     const auto lands = [](const Outcome& one) {
       return one.kind == Outcome::Kind::lands && !one.transparent &&
@@ -280,7 +280,7 @@ class Search {
     return lands(a) && lands(b) && a.at.text() == b.at.text() && a.source == b.source && a.answers == b.answers;
   }
 
-  // What is for an address of the pod goes out where that is not its own, and something leads there.
+  // Returns the packet as that pod sends it: `out` if the destination is not its own address and something leads there.
   static Packet as_sent(Packet packet, const PodView& pod) {
     if (packet.direction == Direction::in || !packet.interface.empty()) return packet;
     RouteKey key;

@@ -26,8 +26,8 @@ struct PodView {
   // net.ipv4.tcp_fwmark_accept, for IPv6, too: an accepted connection has the mark that its first packet has at the
   // end, unless its listener has one (inet_request_mark).
   bool tcp_fwmark_accept = false;
-  // IPv4 looks up tables local and main apart, as it does once a policy rule was added or deleted (fib_unmerge).
-  // Nothing: not known.
+  // IPv4 looks up tables local and main apart, as it does once a policy rule was added or deleted (fib_unmerge);
+  // nothing if that is not known.
   std::optional<bool> tables_are_apart{};
   bool first_is_broadcast = false;  // the first address of a network, as on Linux before 5.14
   Families fwmark_reflect{};  // net.FAMILY.fwmark_reflect: what the kernel itself answers has the mark of the request
@@ -42,7 +42,7 @@ struct PodView {
   [[nodiscard]] std::vector<Address> addresses() const;
   [[nodiscard]] bool has_address(Family family) const;
 
-  // Tells whether IPv4 looks them up as one, by the longest prefix. Nothing: not known.
+  // Tells whether IPv4 looks them up as one, by the longest prefix. Returns nothing if that is not known.
   [[nodiscard]] std::optional<bool> has_one_table() const;
 
   // Adds the rule as the kernel does: behind those of its family that have its priority.

@@ -55,7 +55,7 @@ std::string iptables_words(const Rule& rule) {
 }
 
 Rule in_iptables_order(Rule rule) {
-  // Most are: stable_sort would allocate for each of thousands of rules.
+  // Most are: sort_stably would allocate for each of thousands of rules.
   if (!std::ranges::is_sorted(rule.matches, {}, place)) sort_stably(rule.matches, {}, place);
   return rule;
 }

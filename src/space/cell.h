@@ -30,7 +30,7 @@ struct Leg {
   bool decided = false;                               // see Checkpoint, where it begins
 };
 
-// Where a way goes on that a packet may go from the state of the last leg on.
+// Says where a packet that left the last leg's state by one of several ways goes on.
 struct Way {
   States::Number next;
   const Step* left_alone = nullptr;  // as in Leg
@@ -50,7 +50,7 @@ class Cell : public Observer {
   Cell(const Universe& universe, Sets& sets, Diagrams& diagrams, ChainPaths& paths, Known& known, KnownSteps& steps,
        States& states, const Point& point, const Packet& packet, States::Number target);
 
-  // In the order in which they were gone; none: all is known up to there.
+  // Returns them in the order in which they were taken; none if nothing was unknown.
   [[nodiscard]] const std::vector<Way>& ways() const { return ways_; }
 
   [[nodiscard]] std::vector<Leg> take_legs() {

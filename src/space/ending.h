@@ -39,17 +39,18 @@ struct Ending {
 // Returns the same for endings that are equal.
 [[nodiscard]] std::size_t hash_of(const Ending& ending);
 
-// What is unknown where packets may go several ways.
+// Says what is unknown where packets may go several ways.
 struct Choice {
   std::vector<std::string> unknowns;
   std::size_t ways = 0;  // a hash of which is which
 };
+// Returns what parts these ways.
 [[nodiscard]] Choice choice_of(const std::vector<Possibility>& all);
 
-// Of what ends in one of two ways.
+// Returns the ending of packets that end in one of two ways.
 [[nodiscard]] Ending either_of(const Ending& a, const Ending& b, const Choice& choice);
 
-// Of all the ways that a packet may go; each was followed to its end.
+// Returns the ending of a packet that may go any of these ways, each followed to its end.
 [[nodiscard]] Ending ending_of(const std::vector<Possibility>& all);
 
 // "127.0.0.1:15001 (Envoy outbound)", "leaves untouched, by eth0", "dropped"

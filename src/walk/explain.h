@@ -164,9 +164,9 @@ struct Possibility {
 // packet's family, for many packets of one pod.
 [[nodiscard]] Trace explain_briefly(const Packet& packet, const PodView& pod, FamilyRules& rules);
 
-// All the ways that it may go, each to its end, or to where the observer knows it; one, if all is known. The traces
-// hold no rule that does not match, and no texts: the observer is told what was asked of the packet. `rules`: of the
-// packet's family. `guide`: see Forks::look_for_state().
+// Returns all the ways that it may go, each to its end or to where the observer knows the rest; one if nothing is
+// unknown. The traces lack the rules that do not match, and all texts: the observer hears what is asked of the packet.
+// `rules`: those of the packet's family. `guide`: see Forks::look_for_state().
 [[nodiscard]] std::vector<Possibility> possibilities(const Packet& packet, const PodView& pod, FamilyRules& rules,
                                                      Observer& observer, std::vector<std::size_t> guide = {});
 
